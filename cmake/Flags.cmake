@@ -1,0 +1,30 @@
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
+set_property(GLOBAL PROPERTY GLOBAL_DEPENDS_NO_CYCLES ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # ccache refuses precompiled headers without these.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+endif()
+
+# Linked PRIVATE by everything of ours and by nothing else.
+add_library(planwright_flags INTERFACE)
+target_compile_options(planwright_flags INTERFACE -Wall -Wextra -Werror)
+if(PLANWRIGHT_SANITIZE)
+  # GCC 12 sees uninitialised variables in instrumented libstdc++ where there are none.
+  target_compile_options(planwright_flags INTERFACE -fsanitize=${PLANWRIGHT_SANITIZE}
+      -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-maybe-uninitialized)
+  target_link_options(planwright_flags INTERFACE -fsanitize=${PLANWRIGHT_SANITIZE})
+endif()
