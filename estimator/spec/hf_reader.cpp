@@ -1,0 +1,83 @@
+#include "estimator/spec/hf_reader.h"
+
+#include <algorithm>
+
+#include "estimator/spec/error.h"
+
+namespace planwright {
+namespace {
+
+/// No published size comes near; what is beyond is a slip of the pen, and would overflow.
+constexpr json_io::Range kSize{.min = 1, .max = std::int64_t{1} << 40};
+
+}  // namespace
+
+const Json* HfReader::find(std::string_view key) const {
+  const auto found = config_.find(std::string(key));
+  return found == config_.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string_view HfReader::spelled(const Spellings& spellings) const {
+  const auto used = std::find_if(spellings.begin(), spellings.end(),
+                                 [&](std::string_view key) { return find(key) != nullptr; });
+  return used == spellings.end() ? spellings.front() : *used;
+}
+
+std::optional<std::int64_t> HfReader::size_if_given(const Spellings& spellings) const {
+  const std::string_view first = spelled(spellings);
+  std::optional<std::int64_t> size;
+  for (const std::string_view key : spellings) {
+    const Json* json = find(key);
+    if (json == nullptr) continue;
+    std::int64_t value = 0;
+    decode(*json, at(key), value);
+    require_range(value, kSize, *json, at(key));
+    if (size && value != *size) {
+      refuse(key, "contradicts " + std::string(first) + " = " + std::to_string(*size),
+             std::to_string(*size));
+    }
+    size = value;
+  }
+  return size;
+}
+
+std::int64_t HfReader::size(const Spellings& spellings) const {
+  if (const auto given = size_if_given(spellings)) return *given;
+  refuse_missing(spellings.front());
+}
+
+bool HfReader::flag(std::string_view key, bool usual) const {
+  if (const Json* json = find(key)) decode(*json, at(key), usual);
+  return usual;
+}
+
+double HfReader::number(std::string_view key, double usual) const {
+  const Json* json = find(key);
+  if (json == nullptr) return usual;
+  double value = 0;
+  decode(*json, at(key), value);
+  if (!(value > 0)) refuse(key, "must be above 0");
+  return value;
+}
+
+void HfReader::require_word(std::string_view key, const std::vector<std::string>& allowed) const {
+  const Json* json = find(key);
+  if (json == nullptr) return;
+  std::string text;
+  decode(*json, at(key), text);
+  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return;
+  refuse(key, "must be " + join_words(allowed) + ", the only ones that can be planned for here",
+         nearest_word(text, allowed));
+}
+
+void HfReader::refuse(std::string_view key, const std::string& rule,
+                      const std::string& nearest) const {
+  const Json* json = find(key);
+  json_io::refuse(at(key), json != nullptr ? *json : Json(), rule, nearest);
+}
+
+void HfReader::refuse_missing(std::string_view key, const std::string& why) const {
+  throw InputError({place_.source(), std::string(key), "", "is missing" + why, ""});
+}
+
+}  // namespace planwright

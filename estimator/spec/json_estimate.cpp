@@ -1,0 +1,155 @@
+#include "estimator/spec/json_fields.h"
+
+namespace planwright::json_io {
+
+template <>
+struct Fields<ParameterCounts> {
+  static constexpr auto kFields = std::tuple{
+      Field{"total", &ParameterCounts::total, kNatural},
+      Field{"trainable", &ParameterCounts::trainable, kNatural},
+      Field{"active", &ParameterCounts::active, kNatural},
+  };
+};
+
+template <>
+struct Fields<TimeSplit> {
+  static constexpr auto kFields = std::tuple{
+      Field{"compute_s", &TimeSplit::compute},
+      Field{"recompute_s", &TimeSplit::recompute},
+      Field{"communication_s", &TimeSplit::communication},
+      Field{"bubble_s", &TimeSplit::bubble},
+      Field{"optimizer_s", &TimeSplit::optimizer},
+      Field{"offload_s", &TimeSplit::offload},
+  };
+};
+
+Json encode(const Ledger& value, Form) { return encode_accounts(value, true); }
+
+Json encode_accounts(const Ledger& ledger, bool outside) {
+  Json out = Json::object();
+  for (std::size_t i = 0; i < kWordCount<Account>; ++i) {
+    const auto account = static_cast<Account>(i);
+    const bool inside = account != Account::context && account != Account::fragmentation;
+    const Bytes bytes = ledger[account];
+    const bool known = inside || outside || bytes != Bytes{};
+    out[std::string(word(account))] = known ? Json(bytes.value) : Json();
+  }
+  return out;
+}
+
+void decode(const Json& json, const Place& place, Ledger& into) {
+  ObjectReader object(json, place);
+  for (std::size_t i = 0; i < kWordCount<Account>; ++i) {
+    const auto account = static_cast<Account>(i);
+    std::optional<Bytes> bytes;
+    object.read(word(account), bytes);
+    into[account] = bytes.value_or(Bytes{});
+  }
+  object.finish();
+}
+
+Json encode(const StageEstimate& stage, Form form) {
+  Json out;
+  out["stage"] = stage.stage;
+  out["phase"] = word(stage.phase);
+  out["allocated_bytes"] = stage.accounts.allocated().value;
+  out["tensor_bytes"] = stage.accounts.tensors().value;
+  out["reserved_bytes"] = encode(stage.reserved, form);
+  out["device_bytes"] = encode(stage.device_used, form);
+  out["accounts"] = encode_accounts(stage.accounts, stage.device_used.has_value());
+  return out;
+}
+
+void decode(const Json& json, const Place& place, StageEstimate& into) {
+  ObjectReader object(json, place);
+  object.read("stage", into.stage, kNatural);
+  object.read("phase", into.phase);
+  object.read("reserved_bytes", into.reserved);
+  object.read("device_bytes", into.device_used);
+  object.read("accounts", into.accounts);
+  object.derived("allocated_bytes", into.accounts.allocated().value);
+  object.derived("tensor_bytes", into.accounts.tensors().value);
+  object.finish();
+}
+
+namespace {
+
+/// The worst stage's figures once more, where scripts look for them; null without any stage.
+Json peak_json(const Estimate& estimate) {
+  const auto index = static_cast<std::size_t>(estimate.peak_stage);
+  Json stage;
+  if (index < estimate.stages.size()) stage = encode(estimate.stages[index], Form::full);
+  Json out;
+  out["rank"] = estimate.peak_rank;
+  out["stage"] = estimate.peak_stage;
+  for (const char* key : {"phase", "allocated_bytes", "reserved_bytes", "device_bytes"}) {
+    out[key] = stage.is_null() ? Json() : stage[key];
+  }
+  return out;
+}
+
+void read_peak(const Json& json, const Place& place, Estimate& into) {
+  ObjectReader object(json, place);
+  object.read("rank", into.peak_rank, kNatural);
+  object.read("stage", into.peak_stage, kNatural);
+  const Json expected = peak_json(into);
+  for (const char* key : {"phase", "allocated_bytes", "reserved_bytes", "device_bytes"}) {
+    object.derived(key, expected[key]);
+  }
+  object.finish();
+}
+
+void read_uncertainty(const Json& json, const Place& place, Estimate& into) {
+  ObjectReader object(json, place);
+  object.read("memory_rel", into.memory_rel);
+  object.read("time_rel", into.time_rel);
+  object.finish();
+}
+
+}  // namespace
+
+Json encode(const Estimate& value, Form form) {
+  Json out;
+  out["verdict"] = word(value.verdict);
+  out["reason"] = encode(value.reason, form);
+  out["parameters"] = encode(value.parameters, form);
+  out["peak"] = peak_json(value);
+  out["stages"] = encode(value.stages, form);
+  const bool outside = !value.stages.empty() && value.stages[0].device_used.has_value();
+  out["loaded"] = encode_accounts(value.loaded, outside);
+  out["host_bytes"] = value.host_bytes.value;
+  out["wall"] = word(value.wall);
+  out["step_time_s"] = encode(value.step_time, form);
+  out["time"] = encode(value.time, form);
+  out["tokens_per_second_per_device"] = encode(value.tokens_per_second_per_device, form);
+  out["mfu"] = encode(value.mfu, form);
+  out["uncertainty"] = {{"memory_rel", encode(value.memory_rel, form)},
+                        {"time_rel", encode(value.time_rel, form)}};
+  out["fit_probability"] = encode(value.fit_probability, form);
+  out["calibration"] = encode(value.calibration, form);
+  return out;
+}
+
+void decode(const Json& json, const Place& place, Estimate& into) {
+  ObjectReader object(json, place);
+  object.read("verdict", into.verdict);
+  object.read("reason", into.reason);
+  object.read("parameters", into.parameters);
+  object.read("stages", into.stages);
+  if (const Json* peak = object.find("peak")) read_peak(*peak, object.at("peak"), into);
+  object.read("loaded", into.loaded);
+  object.read("host_bytes", into.host_bytes);
+  object.read("wall", into.wall);
+  object.read("step_time_s", into.step_time);
+  object.read("time", into.time);
+  object.read("tokens_per_second_per_device", into.tokens_per_second_per_device);
+  object.read("mfu", into.mfu);
+  if (const Json* spread = object.find("uncertainty")) {
+    read_uncertainty(*spread, object.at("uncertainty"), into);
+  }
+  object.read("fit_probability", into.fit_probability);
+  object.read("calibration", into.calibration);
+  object.finish();
+}
+
+}  // namespace planwright::json_io

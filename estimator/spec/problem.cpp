@@ -1,0 +1,27 @@
+#include "estimator/spec/problem.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimator/spec/candidate.h"
+#include "estimator/spec/json_fields.h"
+#include "estimator/spec/sha256.h"
+
+namespace planwright {
+
+std::string problem_hash(const Problem& problem) {
+  return sha256_hex(canonical_text(json_io::encode(problem, json_io::Form::hashed)));
+}
+
+Bytes capacity(const Problem& problem) {
+  const Bytes memory = problem.cluster.device.memory;
+  const Headroom& headroom = problem.workload.headroom;
+  const double free = std::ceil(static_cast<double>(memory.value) * headroom.fraction);
+  return std::max(Bytes{}, memory - Bytes{static_cast<std::int64_t>(free)} - headroom.bytes);
+}
+
+std::int64_t accumulation(const Problem& problem, const Candidate& candidate) {
+  return problem.workload.global_batch / (std::int64_t{candidate.dp} * candidate.micro_batch);
+}
+
+}  // namespace planwright

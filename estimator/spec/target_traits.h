@@ -1,0 +1,108 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimator/spec/candidate.h"
+#include "estimator/spec/ledger.h"
+#include "estimator/spec/problem.h"
+#include "estimator/spec/words.h"
+
+namespace planwright {
+
+/// What a holding has one element for.
+enum class HoldingOf {
+  flat_parameters,  ///< every trainable parameter, padding of the flat layout included
+  rope_table,       ///< cosine and sine, seq × head_dim / 2 each (none with learned positions)
+  step_counters,    ///< one scalar
+};
+
+/// By what a holding's elements are divided.
+enum class ShardedBy { nothing, data_ranks };
+
+/// A tensor, or a family of tensors, that a target keeps from one phase to another. Data, so that
+/// someone who knows the target can check it line by line.
+struct Holding {
+  Account account = Account::parameters;
+  HoldingOf of = HoldingOf::flat_parameters;
+  std::int64_t (*bytes_each)(const PrecisionRecipe&) = nullptr;
+  int copies = 1;
+  ShardedBy (*sharded_by)(const Candidate&) = nullptr;
+  Phase from = Phase::load;
+  Phase to = Phase::optimizer;
+  bool (*when)(const Problem&, const Candidate&) = nullptr;  ///< null: always
+  const char* source = "";
+};
+
+/// Whose order of allocations a step follows (estimator/liveness). in_place: docs/runtime.md;
+/// composed: the same step out of the tensor library's own operators, as on an accelerator.
+enum class KernelSet { in_place, composed };
+template <>
+struct Words<KernelSet> {
+  static constexpr std::array<std::string_view, 2> kWords{"in_place", "composed"};
+};
+
+/// How the target's collectives are carried out over one kind of device.
+enum class Transport {
+  gloo,  ///< reduce-scatter is an all-reduce of the bucket, all-gather a broadcast per owner
+  nccl,  ///< ring reduce-scatter and all-gather, in place
+};
+
+/// A condition that a legal candidate meets. `broken` is true where it does not; `text` and `fix`
+/// may name {tp}, {devices} and the like (fill_rule_text).
+struct Rule {
+  std::string name;
+  std::function<bool(const Problem&, const Candidate&)> broken;
+  std::string text;
+  std::string fix;
+  std::string source;
+};
+
+/// A dimension of the target's own. The first value is the default.
+struct Knob {
+  std::string name;
+  std::vector<std::string> values;
+  std::string effect;
+};
+
+/// The values of the uniform axes that the target can run at all; a free axis takes each of them.
+struct SupportedAxes {
+  std::vector<int> tp{1}, pp{1}, vpp{1}, cp{1}, ep{1}, etp{1}, zero{0}, hsdp{1};
+  std::vector<bool> sp{false};
+  std::vector<Schedule> schedule{Schedule::one_f_one_b};
+  std::vector<Recompute> recompute{Recompute{}};
+  std::vector<Offload> offload{Offload{}};
+  std::vector<AttentionKernel> attention{AttentionKernel::flash};
+  std::vector<LossKernel> loss{LossKernel::plain};
+};
+
+/// What a target keeps and does, for everyone who must not know its name.
+struct TargetTraits {
+  std::string name;
+  std::string version;
+  int revision = 1;
+  std::vector<Holding> holdings;
+  std::vector<Rule> rules;
+  std::vector<Knob> knobs;
+  SupportedAxes axes;
+  /// The types kept for a `--precision` word; nullopt if the target cannot run it.
+  std::function<std::optional<PrecisionRecipe>(Precision)> recipe;
+  std::function<KernelSet(DeviceKind)> kernels;
+  std::function<Transport(DeviceKind)> transport;
+  /// Elements after which a gradient bucket of the flat layout closes.
+  std::function<std::int64_t(const Candidate&)> bucket_elements;
+};
+
+/// Fills {name} placeholders of a rule's text or fix: every axis of the candidate by its flag's
+/// name (`{micro_batch}`), `{devices}`, `{world}`, `{global_batch}`, `{seq}`, `{heads}`,
+/// `{kv_heads}`, `{layers}`, `{hidden}`, `{max_positions}`, `{sliding_window}`, `{precision}`,
+/// `{optimizer}`, `{target}`, `{device}`. An unknown name stays as it is.
+std::string fill_rule_text(const std::string& text, const Problem& problem,
+                           const Candidate& candidate);
+
+}  // namespace planwright

@@ -1,0 +1,417 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "estimator/spec/hf_config.h"
+#include "tests/support/fault.h"
+
+namespace planwright {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::fault_of;
+using testing::file_text;
+
+const std::string kConfigs = PLANWRIGHT_SOURCE_DIR "/tests/data/hf_configs";
+const std::string kPresets = PLANWRIGHT_SOURCE_DIR "/estimator/data/models";
+
+std::vector<std::string> json_files(const std::string& folder) {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") out.push_back(entry.path().string());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+Json published(const std::string& name) {
+  return parse_json(file_text(kConfigs + "/" + name + ".json"), name);
+}
+
+bool readable(const Json& config) {
+  const auto families = hf_families();
+  const auto type = config["model_type"].get<std::string>();
+  return std::find(families.begin(), families.end(), type) != families.end();
+}
+
+TEST(SpecHfConfig, EveryPublishedConfigOfAKnownFamilyCountsExactly) {
+  std::map<std::string, int> seen;
+  for (const auto& file : json_files(kConfigs)) {
+    const Json config = parse_json(file_text(file), file);
+    if (!readable(config)) continue;
+    SCOPED_TRACE(file);
+    const ModelSpec model = read_hf_config(file);
+    EXPECT_EQ(parameter_counts(model).total,
+              config["_published_params"]["exact"].get<std::int64_t>());
+    EXPECT_EQ(model.family, config["model_type"].get<std::string>());
+    EXPECT_EQ(model.name + ".json", fs::path(file).filename().string());
+    ++seen[model.family];
+  }
+  EXPECT_EQ(seen,
+            (std::map<std::string, int>{{"gpt2", 2}, {"llama", 9}, {"mistral", 1}, {"qwen2", 2}}));
+}
+
+TEST(SpecHfConfig, EveryOtherPublishedConfigIsRefusedByName) {
+  int refused = 0;
+  for (const auto& file : json_files(kConfigs)) {
+    const Json config = parse_json(file_text(file), file);
+    if (readable(config)) continue;
+    SCOPED_TRACE(file);
+    const InputFault fault = fault_of([&] { read_hf_config(file); });
+    EXPECT_EQ(fault.file, file);
+    EXPECT_EQ(fault.key, "model_type");
+    EXPECT_EQ(fault.value, config["model_type"].dump());
+    EXPECT_NE(fault.rule.find("gpt2, llama, mistral or qwen2"), std::string::npos) << fault.rule;
+    EXPECT_FALSE(fault.nearest.empty());
+    ++refused;
+  }
+  EXPECT_EQ(refused, 36);
+}
+
+TEST(SpecHfConfig, EveryShippedModelIsReadAndCountsExactly) {
+  const auto files = json_files(kPresets);
+  EXPECT_GE(files.size(), 9U);
+  for (const auto& file : files) {
+    SCOPED_TRACE(file);
+    const Json config = parse_json(file_text(file), file);
+    EXPECT_EQ(parameter_counts(read_hf_config(file)).total,
+              config["_published_params"]["exact"].get<std::int64_t>());
+    EXPECT_FALSE(config["_source"].get<std::string>().empty());
+  }
+}
+
+TEST(SpecHfConfig, Gpt2IsReadInEveryField) {
+  const ModelSpec model = model_from_hf_config(published("gpt2"), "gpt2.json");
+  const BlockSpec block{.heads = 12,
+                        .kv_heads = 12,
+                        .head_dim = 64,
+                        .ffn = 3072,
+                        .mlp = MlpKind::plain,
+                        .activation = Activation::gelu_tanh,
+                        .norm = NormKind::layer_norm,
+                        .qkv_bias = true,
+                        .out_bias = true,
+                        .mlp_bias = true};
+  const ModelSpec expected{.name = "gpt2",
+                           .family = "gpt2",
+                           .hidden = 768,
+                           .vocab = 50257,
+                           .max_positions = 1024,
+                           .positions = Positions::learned,
+                           .rope_theta = 10000.0,
+                           .norm_eps = 1e-5,
+                           .tied_embeddings = true,
+                           .runs = {{12, block}}};
+  EXPECT_EQ(model, expected);
+}
+
+TEST(SpecHfConfig, Qwen2IsReadInEveryField) {
+  const ModelSpec model = model_from_hf_config(published("qwen2.5-0.5b"), "qwen2.5-0.5b");
+  const BlockSpec block{.heads = 14,
+                        .kv_heads = 2,
+                        .head_dim = 64,
+                        .ffn = 4864,
+                        .mlp = MlpKind::gated,
+                        .activation = Activation::silu,
+                        .norm = NormKind::rms_norm,
+                        .qkv_bias = true};
+  const ModelSpec expected{.name = "qwen2.5-0.5b",
+                           .family = "qwen2",
+                           .hidden = 896,
+                           .vocab = 151936,
+                           .max_positions = 32768,
+                           .positions = Positions::rotary,
+                           .rope_theta = 1e6,
+                           .norm_eps = 1e-6,
+                           .tied_embeddings = true,
+                           .runs = {{24, block}}};
+  EXPECT_EQ(model, expected);
+}
+
+/// `name` with the keys of `patch` put in, and those whose value is the word "absent" taken out.
+Json patched(const std::string& name, const std::string& patch) {
+  Json config = published(name);
+  const Json changes = Json::parse(patch);
+  for (const auto& [key, value] : changes.items()) {
+    config.erase(key);
+    if (value != "absent") config[key] = value;
+  }
+  return config;
+}
+
+struct CountCase {
+  const char* about;
+  const char* base;
+  const char* patch;
+  std::int64_t total;
+};
+
+const CountCase kCounts[] = {
+    {"UR-062: Mistral-Nemo's heads are not hidden / heads", "mistral-7b",
+     R"({"hidden_size":5120,"head_dim":128,"num_hidden_layers":40,"vocab_size":131072,
+         "sliding_window":null})",
+     12'247'782'400},
+    {"UR-065: null kv heads are as many as the heads", "llama-2-7b",
+     R"({"num_key_value_heads":null})", 6'738'415'616},
+    {"UR-065: absent kv heads are as many as the heads", "llama-2-7b",
+     R"({"num_key_value_heads":"absent"})", 6'738'415'616},
+    {"UR-068: an absent tie is llama's default, untied", "llama-3-8b",
+     R"({"tie_word_embeddings":"absent"})", 8'030'261'248},
+    {"UR-068: an absent tie is gpt2's default, tied", "gpt2", R"({"tie_word_embeddings":null})",
+     124'439'808},
+    {"UR-068: a tie that is given wins", "gpt2", R"({"tie_word_embeddings":false})",
+     124'439'808 + 50257 * 768},
+    {"UR-069: the spelling of transformers 5", "llama-3.1-8b",
+     R"({"torch_dtype":"absent","dtype":"bfloat16","rope_theta":"absent","rope_scaling":"absent",
+         "rope_parameters":{"rope_theta":500000.0,"rope_type":"llama3","factor":8.0}})",
+     8'030'261'248},
+    {"UR-069: a null rope_scaling is none", "qwen2.5-7b", R"({"rope_scaling":null})",
+     7'615'616'512},
+    {"UR-073: Qwen2.5-72B in total", "qwen2.5-7b",
+     R"({"hidden_size":8192,"intermediate_size":29568,"num_hidden_layers":80,
+         "num_attention_heads":64,"num_key_value_heads":8,"max_window_layers":80})",
+     72'706'203'648},
+    {"UR-128: gpt2 by the names of other families", "gpt2",
+     R"({"n_embd":"absent","hidden_size":768,"n_layer":"absent","num_hidden_layers":12,
+         "n_head":"absent","num_attention_heads":12})",
+     124'439'808},
+    {"n_inner null is four times the width", "gpt2", R"({"n_inner":null})", 124'439'808},
+    {"n_inner as given", "gpt2", R"({"n_inner":1024})",
+     124'439'808 - 12 * (2 * 768 + 1) * (3072 - 1024)},
+    {"attention_bias gives query, key, value and output one", "llama-3-8b",
+     R"({"attention_bias":true})", 8'030'261'248 + 32 * (4096 + 2 * 1024 + 4096)},
+    {"mlp_bias gives gate, up and down one", "llama-3-8b", R"({"mlp_bias":true})",
+     8'030'261'248 + 32 * (2 * 14336 + 4096)},
+    {"keys with a leading underscore mean nothing", "llama-2-7b",
+     R"({"_attn_implementation":"sdpa","_anything":{"hidden_size":1}})", 6'738'415'616},
+    {"no architectures", "llama-2-7b", R"({"architectures":null})", 6'738'415'616},
+};
+
+TEST(SpecHfConfig, CountsFollowTheKeysThatAreGiven) {
+  for (const CountCase& c : kCounts) {
+    SCOPED_TRACE(c.about);
+    const ModelSpec model = model_from_hf_config(patched(c.base, c.patch), "patched.json");
+    EXPECT_EQ(parameter_counts(model).total, c.total);
+  }
+}
+
+TEST(SpecHfConfig, GroupsAreNumbersOfKeyValueHeads) {  // UR-074
+  const ModelSpec model = model_from_hf_config(published("llama-3-8b"), "x");
+  EXPECT_EQ(model.block(0).heads, 32);
+  EXPECT_EQ(model.block(0).kv_heads, 8);
+}
+
+TEST(SpecHfConfig, RopeThetaIsReadFromEitherPlace) {
+  const char* moved = R"({"rope_theta":"absent","rope_parameters":{"rope_theta":5e5}})";
+  EXPECT_EQ(model_from_hf_config(patched("llama-3-8b", moved), "x").rope_theta, 5e5);
+  EXPECT_EQ(model_from_hf_config(published("llama-3-8b"), "x").rope_theta, 5e5);
+  EXPECT_EQ(model_from_hf_config(published("llama-2-7b"), "x").rope_theta, 1e4);
+}
+
+struct WindowCase {
+  const char* about;
+  const char* base;
+  const char* patch;
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;  ///< layers, window
+};
+
+const WindowCase kWindows[] = {
+    {"mistral's window is in force", "mistral-7b", "{}", {{32, 4096}}},
+    {"null is no window", "mistral-7b", R"({"sliding_window":null})", {{32, 0}}},
+    {"qwen2 has one only if it says so", "qwen2.5-0.5b", R"({"sliding_window":4096})", {{24, 0}}},
+    {"from max_window_layers on",
+     "qwen2.5-0.5b",
+     R"({"sliding_window":4096,"use_sliding_window":true,"max_window_layers":20})",
+     {{20, 0}, {4, 4096}}},
+    {"on every layer",
+     "qwen2.5-0.5b",
+     R"({"sliding_window":4096,"use_sliding_window":true,"max_window_layers":0})",
+     {{24, 4096}}},
+    {"on none",
+     "qwen2.5-0.5b",
+     R"({"sliding_window":4096,"use_sliding_window":true,"max_window_layers":24})",
+     {{24, 0}}},
+    {"where layer_types says so",
+     "qwen2.5-0.5b",
+     R"({"sliding_window":4096,"use_sliding_window":true,"num_hidden_layers":4,"layer_types":
+        ["full_attention","sliding_attention","sliding_attention","full_attention"]})",
+     {{1, 0}, {2, 4096}, {1, 0}}},
+    {"layer_types of full attention",
+     "qwen2.5-0.5b",
+     R"({"num_hidden_layers":2,"layer_types":["full_attention","full_attention"]})",
+     {{2, 0}}},
+};
+
+TEST(SpecHfConfig, AWindowCountsOnlyWhereItIsInForce) {
+  for (const WindowCase& c : kWindows) {
+    SCOPED_TRACE(c.about);
+    const ModelSpec model = model_from_hf_config(patched(c.base, c.patch), "patched.json");
+    std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+    for (const auto& run : model.runs) runs.emplace_back(run.count, run.block.sliding_window);
+    EXPECT_EQ(runs, c.runs);
+  }
+}
+
+struct RefusedCase {
+  const char* base;
+  const char* patch;
+  const char* key;
+  const char* rule;  ///< a part of it
+  const char* nearest;
+};
+
+const RefusedCase kRefused[] = {
+    // missing: UR-059, UR-067, UR-070
+    {"llama-2-7b", R"({"hidden_size":"absent"})", "hidden_size", "is missing", ""},
+    {"llama-2-7b", R"({"intermediate_size":null})", "intermediate_size", "is missing", ""},
+    {"llama-2-7b", R"({"num_hidden_layers":"absent"})", "num_hidden_layers", "is missing", ""},
+    {"llama-2-7b", R"({"vocab_size":"absent"})", "vocab_size", "is missing", ""},
+    {"gpt2", R"({"n_embd":"absent"})", "n_embd", "is missing", ""},
+    {"gpt2", R"({"n_positions":"absent","n_ctx":null})", "n_positions", "is missing", ""},
+    {"mistral-7b", R"({"num_key_value_heads":"absent"})", "num_key_value_heads", "is missing", ""},
+    {"llama-2-7b", R"({"model_type":"absent"})", "model_type", "is missing", ""},
+    // unknown: UR-057, UR-058, UR-063, UR-066, UR-128
+    {"llama-2-7b", R"({"hidden_sise":4096})", "hidden_sise", "not a key of llama", "hidden_size"},
+    {"llama-2-7b", R"({"text_config":{}})", "text_config", "not a key of llama", nullptr},
+    {"llama-2-7b", R"({"block_configs":[]})", "block_configs", "not a key of llama", nullptr},
+    {"llama-2-7b", R"({"num_local_experts":8})", "num_local_experts", "not a key of llama",
+     nullptr},
+    {"gpt2", R"({"ffn_dim":3072})", "ffn_dim", "not a key of gpt2", nullptr},
+    {"llama-2-7b", R"({"layer_types":[]})", "layer_types", "not a key of llama", nullptr},
+    // what another model_type computes
+    {"llama-2-7b", R"({"model_type":"llama4"})", "model_type", "gpt2, llama, mistral", "llama"},
+    {"llama-2-7b", R"({"model_type":7})", "model_type", "must be a string", ""},
+    {"llama-2-7b", R"({"model_type":"mistral"})", "architectures", "must be MistralForCausalLM",
+     "MistralForCausalLM"},
+    {"llama-2-7b", R"({"architectures":["LlamaForSequenceClassification"]})", "architectures",
+     "must be LlamaForCausalLM", "LlamaForCausalLM"},
+    {"llama-2-7b", R"({"architectures":"LlamaForCausalLM"})", "architectures", "must be a list",
+     ""},
+    {"llama-2-7b", R"({"hidden_act":"gelu"})", "hidden_act", "must be silu or swish", "silu"},
+    {"gpt2", R"({"activation_function":"relu"})", "activation_function", "must be gelu_new",
+     "gelu_new"},
+    {"gpt2", R"({"reorder_and_upcast_attn":true})", "reorder_and_upcast_attn", "must be false",
+     "false"},
+    {"gpt2", R"({"add_cross_attention":true})", "add_cross_attention", "must be false", "false"},
+    {"gpt2", R"({"pruned_heads":{"1":[0]}})", "pruned_heads", "must be {}", "{}"},
+    {"llama-2-7b", R"({"partial_rotary_factor":0.5})", "partial_rotary_factor", "must be 1.0",
+     "1.0"},
+    {"llama-2-7b", R"({"auto_map":{"AutoModel":"x.Y"}})", "auto_map", "code of its own", "null"},
+    // UR-071
+    {"llama-3-8b", R"({"quantization_config":{"quant_method":"fp8"}})", "quantization_config",
+     "quantised", "null"},
+    // contradictory
+    {"gpt2", R"({"n_ctx":512})", "n_ctx", "contradicts n_positions = 1024", "1024"},
+    {"gpt2", R"({"hidden_size":1024})", "hidden_size", "contradicts n_embd = 768", "768"},
+    {"gpt2", R"({"n_head":10})", "n_head", "must divide n_embd = 768", "8"},
+    {"llama-2-7b", R"({"num_attention_heads":30,"num_key_value_heads":30})", "num_attention_heads",
+     "must divide hidden_size = 4096", "32"},
+    {"llama-3-8b", R"({"num_key_value_heads":5})", "num_key_value_heads",
+     "must divide num_attention_heads = 32", "4"},
+    {"llama-3-8b", R"({"num_key_value_heads":64})", "num_key_value_heads",
+     "must divide num_attention_heads = 32", "32"},
+    {"llama-3-8b", R"({"rope_parameters":{"rope_theta":1e4}})", "rope_theta",
+     "contradicts the one in rope_parameters", ""},
+    {"llama-3-8b", R"({"head_dim":63})", "head_dim", "turn them in pairs", ""},
+    {"qwen2.5-0.5b", R"({"layer_types":["full_attention"]})", "layer_types",
+     "one entry for each of the 24 layers, not 1", ""},
+    {"qwen2.5-0.5b", R"({"num_hidden_layers":1,"layer_types":["sliding_attention"]})",
+     "layer_types", "use_sliding_window is off", "full_attention"},
+    {"qwen2.5-0.5b", R"({"num_hidden_layers":1,"layer_types":["linear_attention"]})", "layer_types",
+     "not linear_attention", nullptr},
+    {"qwen2.5-0.5b", R"({"use_sliding_window":true,"max_window_layers":null})", "max_window_layers",
+     "is missing", ""},
+    {"qwen2.5-0.5b", R"({"use_sliding_window":true,"max_window_layers":1,"sliding_window":null})",
+     "sliding_window", "is missing", ""},
+    // wrong types and sizes: UR-066
+    {"llama-2-7b", R"({"hidden_size":"4096"})", "hidden_size", "a whole number, not a string", ""},
+    {"llama-2-7b", R"({"hidden_size":4096.5})", "hidden_size", "a whole number, not a fraction",
+     ""},
+    {"llama-2-7b", R"({"num_key_value_heads":[8,8]})", "num_key_value_heads",
+     "a whole number, not a list", ""},
+    {"llama-2-7b", R"({"hidden_size":0})", "hidden_size", "at least 1", "1"},
+    {"llama-2-7b", R"({"vocab_size":-5})", "vocab_size", "at least 1", "1"},
+    {"llama-2-7b", R"({"vocab_size":1099511627777})", "vocab_size", "at most 1099511627776",
+     "1099511627776"},
+    {"llama-2-7b", R"({"num_hidden_layers":1000000000})", "num_hidden_layers", "at most 65536",
+     "65536"},
+    {"llama-2-7b", R"({"vocab_size":1099511627776})", "", "more than 2^50 parameters", ""},
+    {"llama-2-7b", R"({"tie_word_embeddings":"false"})", "tie_word_embeddings",
+     "true or false, not a string", ""},
+    {"llama-2-7b", R"({"rms_norm_eps":0})", "rms_norm_eps", "above 0", ""},
+    {"llama-2-7b", R"({"rope_parameters":7})", "rope_parameters", "must be an object", ""},
+};
+
+TEST(SpecHfConfig, WhatCannotBeTrustedIsRefusedByFileKeyAndRule) {
+  for (const RefusedCase& c : kRefused) {
+    SCOPED_TRACE(std::string(c.base) + " with " + c.patch);
+    const Json config = patched(c.base, c.patch);
+    const InputFault fault = fault_of([&] { model_from_hf_config(config, "m/config.json"); });
+    EXPECT_EQ(fault.file, "m/config.json");
+    EXPECT_EQ(fault.key, c.key);
+    EXPECT_NE(fault.rule.find(c.rule), std::string::npos) << fault.rule;
+    if (c.nearest != nullptr) {
+      EXPECT_EQ(fault.nearest, c.nearest);
+    } else {
+      EXPECT_FALSE(fault.nearest.empty());
+    }
+    if (config.contains(c.key) && !config[c.key].is_null()) {
+      EXPECT_FALSE(fault.value.empty());
+    }
+  }
+}
+
+TEST(SpecHfConfig, AConfigThatIsNoObjectIsRefused) {
+  EXPECT_EQ(fault_of([] { model_from_hf_config(Json::array(), "x.json"); }).file, "x.json");
+}
+
+/// A folder of its own that is removed with its content.
+class HfConfigFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "hf_config_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const fs::path& file, const std::string& text) const {
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(HfConfigFiles, AFolderStandsForItsConfigAndGivesTheName) {
+  write(folder_ / "my-model.v2" / "config.json", published("gpt2").dump());
+  for (const char* path : {"my-model.v2", "my-model.v2/", "my-model.v2/config.json"}) {
+    EXPECT_EQ(read_hf_config((folder_ / path).string()).name, "my-model.v2") << path;
+  }
+}
+
+TEST_F(HfConfigFiles, WhatIsNotThereIsNamed) {
+  EXPECT_EQ(fault_of([&] { read_hf_config((folder_ / "none").string()); }).rule, "does not exist");
+  EXPECT_EQ(fault_of([&] { read_hf_config(folder_.string()); }).rule, "holds no config.json");
+  fs::create_directories(folder_ / "config.json");
+  EXPECT_EQ(fault_of([&] { read_hf_config(folder_.string()); }).rule, "is not a file");
+}
+
+TEST_F(HfConfigFiles, BrokenTextIsNamedByLine) {
+  const fs::path file = folder_ / "broken.json";
+  write(file, "{\"model_type\": \"gpt2\",\n\"n_embd\": 768,\n\"n_embd\": 1024}");
+  const InputFault fault = fault_of([&] { read_hf_config(file.string()); });
+  EXPECT_EQ(fault.file, file.string());
+  EXPECT_EQ(fault.key, "line 3, column 8");
+  EXPECT_EQ(fault.value, "n_embd");
+}
+
+}  // namespace
+}  // namespace planwright
