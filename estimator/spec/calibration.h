@@ -32,7 +32,7 @@ struct Coefficient {
 struct Calibration {
   std::vector<Coefficient> coefficients;
   std::vector<double> covariance;  ///< row-major, transformed space, n × n
-  double time_noise = 0.05;        ///< sd of log(measured / predicted) that no coefficient explains
+  double time_noise = 0.15;        ///< sd of log(measured / predicted) that no coefficient explains
   double memory_noise = 0.005;     ///< the same for the allocated peak
   int observations = 0;
 

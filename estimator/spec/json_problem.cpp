@@ -80,7 +80,8 @@ struct Fields<ClusterSpec> {
       Field{"links", &ClusterSpec::links},
       Field{"host_memory_bytes", &ClusterSpec::host_memory},
       Field{"pcie_bytes_per_s", &ClusterSpec::pcie},
-      Field{"price_per_device_hour", &ClusterSpec::price_per_device_hour},
+      Field{"price_per_device_hour", &ClusterSpec::price_per_device_hour, kAny,
+            Hashed::no},  // changes what a plan costs, not which plan is best
       Field{"threads_per_rank", &ClusterSpec::threads_per_rank, kPositive},
   };
 };

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "estimator/spec/calibration.h"
+#include "estimator/spec/host_rates.h"
+#include "estimator/spec/problem.h"
+#include "estimator/spec/target_traits.h"
+#include "estimator/spec/trial.h"
+
+/// What measurements teach the price function.
+namespace planwright::estimator {
+
+/// What is believed before the first probe: the host's measured rates where there are any,
+/// otherwise the device's data sheet and the priors of estimator/data/priors.csv, widely spread.
+/// Coefficients that do not apply (a device context on a CPU) are left out.
+Calibration prior_calibration(const Problem& problem, const TargetTraits& traits,
+                              const std::optional<HostRates>& rates);
+
+/// The prior corrected by every trial of this very problem that ran in full: step times and peaks
+/// of those that ended well, and of those that ran out of memory that the peak is at least what
+/// they asked for. Other ends teach nothing. Same trials, same result, whatever their order.
+Calibration calibrate(const Problem& problem, const TargetTraits& traits, const Calibration& prior,
+                      const std::vector<Trial>& trials);
+
+/// Median of |log(measured / predicted)| over the trials that `calibrate` learns from; absent when
+/// there is none.
+std::optional<double> median_time_error(const Problem& problem, const TargetTraits& traits,
+                                        const Calibration& calibration,
+                                        const std::vector<Trial>& trials);
+/// The same of the allocated peak.
+std::optional<double> median_memory_error(const Problem& problem, const TargetTraits& traits,
+                                          const Calibration& calibration,
+                                          const std::vector<Trial>& trials);
+
+}  // namespace planwright::estimator

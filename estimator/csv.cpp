@@ -1,0 +1,68 @@
+#include "estimator/csv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+namespace planwright::estimator {
+namespace {
+
+/// Takes one line off `text` and splits it.
+std::vector<std::string> take_record(std::string_view& text) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  std::size_t i = 0;
+  for (; i < text.size() && (quoted || text[i] != '\n'); ++i) {
+    const char c = text[i];
+    if (c == '"' && quoted && i + 1 < text.size() && text[i + 1] == '"') {
+      cells.back() += c;
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else if (c != '\r') {
+      cells.back() += c;
+    }
+  }
+  text.remove_prefix(std::min(i + 1, text.size()));
+  return cells;
+}
+
+}  // namespace
+
+Csv::Csv(std::string_view text, std::string name) : name_(std::move(name)) {
+  columns_ = take_record(text);
+  while (!text.empty()) {
+    auto cells = take_record(text);
+    if (cells.size() != columns_.size()) {
+      throw std::logic_error(name_ + ": row " + std::to_string(rows_.size() + 2) + " has " +
+                             std::to_string(cells.size()) + " cells, not " +
+                             std::to_string(columns_.size()));
+    }
+    rows_.push_back(std::move(cells));
+  }
+}
+
+const std::string& Csv::cell(std::size_t row, std::string_view column) const {
+  const auto found = std::find(columns_.begin(), columns_.end(), column);
+  if (found == columns_.end()) {
+    throw std::logic_error(name_ + ": no column " + std::string(column));
+  }
+  return rows_.at(row)[static_cast<std::size_t>(found - columns_.begin())];
+}
+
+double Csv::number(std::size_t row, std::string_view column, double fallback) const {
+  const std::string& text = cell(row, column);
+  if (text.empty()) return fallback;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw std::logic_error(name_ + ": " + text + " in column " + std::string(column) +
+                           " is not a number");
+  }
+  return value;
+}
+
+}  // namespace planwright::estimator

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace planwright::estimator {
+
+/// A table of text with named columns. RFC 4180: cells may be quoted, quotes inside doubled.
+class Csv {
+ public:
+  /// `name` stands in the std::logic_error that a malformed shipped table is.
+  Csv(std::string_view text, std::string name);
+
+  std::size_t rows() const { return rows_.size(); }
+  const std::string& cell(std::size_t row, std::string_view column) const;
+  /// `fallback` where the cell is empty.
+  double number(std::size_t row, std::string_view column, double fallback) const;
+
+ private:
+  std::string name_;
+  std::vector<std::string> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace planwright::estimator

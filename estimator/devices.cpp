@@ -1,0 +1,217 @@
+#include "estimator/devices.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "estimator/csv.h"
+#include "estimator/embedded.h"
+#include "estimator/spec/error.h"
+#include "estimator/spec/words.h"
+
+namespace planwright::estimator {
+namespace {
+
+const Csv& device_table() {
+  static const Csv kTable(embedded_text("gpus.csv"), "gpus.csv");
+  return kTable;
+}
+
+const Csv& alias_table() {
+  static const Csv kTable(embedded_text("device_aliases.csv"), "device_aliases.csv");
+  return kTable;
+}
+
+const Csv& link_table() {
+  static const Csv kTable(embedded_text("links.csv"), "links.csv");
+  return kTable;
+}
+
+std::optional<FlopsPerSecond> tera(std::size_t row, const char* column) {
+  const double value = device_table().number(row, column, 0);
+  return value > 0 ? std::optional(FlopsPerSecond{value * 1e12}) : std::nullopt;
+}
+
+double smallest_usable_share() {
+  const Csv& table = device_table();
+  double share = 1;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const double stated = table.number(row, "mem_gb", 0);
+    share = std::min(share, table.number(row, "mem_gib_usable", stated) / stated);
+  }
+  return share;
+}
+
+DeviceSpec read_device(std::size_t row, double usable_share) {
+  const Csv& table = device_table();
+  const double stated = table.number(row, "mem_gb", 0);
+  const double usable = table.number(row, "mem_gib_usable", stated * usable_share);
+  DeviceSpec device;
+  device.name = table.cell(row, "name");
+  device.kind = DeviceKind::cuda;
+  device.memory = Bytes{std::llround(usable * kGiB)};
+  device.memory_stated = Bytes{std::llround(stated * kGiB)};
+  device.fp32 = tera(row, "fp32_tflops");
+  device.tf32 = tera(row, "tf32_tflops");
+  device.bf16 = tera(row, "bf16_tflops");
+  device.fp16 = tera(row, "fp16_tflops");
+  device.fp8 = tera(row, "fp8_tflops");
+  device.memory_bandwidth = BytesPerSecond{table.number(row, "hbm_gbs", 0) * 1e9};
+  device.source = table.cell(row, "source");
+  return device;
+}
+
+/// Lower-case letters and digits only, a leading vendor's name left out.
+std::string plain(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) text += static_cast<char>(std::tolower(byte));
+  }
+  for (const std::string_view vendor : {"nvidia", "amdinstinct", "amd", "intel"}) {
+    if (text.starts_with(vendor) && text.size() > vendor.size()) return text.substr(vendor.size());
+  }
+  return text;
+}
+
+const DeviceSpec* preset(std::string_view name) {
+  const auto& presets = device_presets();
+  const auto found = std::find_if(presets.begin(), presets.end(), [&](const DeviceSpec& device) {
+    return plain(device.name) == plain(name);
+  });
+  return found == presets.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> aliased(std::string_view name) {
+  const Csv& table = alias_table();
+  std::vector<std::string> names;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (plain(table.cell(row, "alias")) == plain(name)) names.push_back(table.cell(row, "name"));
+  }
+  return names;
+}
+
+/// The name, of a preset or an alias, that is spelled most like this one.
+std::string nearest_device(std::string_view name) {
+  std::vector<std::string> plain_names;
+  std::vector<std::string> names;
+  const auto offer = [&](const std::string& each) {
+    plain_names.push_back(plain(each));
+    names.push_back(each);
+  };
+  for (const DeviceSpec& device : device_presets()) offer(device.name);
+  for (std::size_t row = 0; row < alias_table().rows(); ++row) {
+    offer(alias_table().cell(row, "alias"));
+  }
+  const std::string best = nearest_word(plain(name), plain_names);
+  const auto at = std::find(plain_names.begin(), plain_names.end(), best) - plain_names.begin();
+  return names.at(static_cast<std::size_t>(at));
+}
+
+Link read_link(std::size_t row, int span) {
+  const Csv& table = link_table();
+  return {table.cell(row, "name"), BytesPerSecond{table.number(row, "gbs", 0) * 1e9},
+          Seconds{table.number(row, "latency_us", 0) * 1e-6}, span};
+}
+
+/// The row of links.csv with this name; `generation` 0: whatever it says.
+Link link_named(std::string_view name, double generation, int span) {
+  const Csv& table = link_table();
+  std::size_t row = 0;
+  while (table.cell(row, "name") != name ||
+         (generation > 0 && table.number(row, "pcie_gen", 0) != generation)) {
+    ++row;
+  }
+  return read_link(row, span);
+}
+
+/// PCIe lanes of a device against the sixteen of the link table.
+Link pcie_link(double generation, double lanes, int span) {
+  Link link = link_named("pcie", generation, span);
+  link.bandwidth = link.bandwidth * (lanes / 16);
+  return link;
+}
+
+std::optional<std::size_t> device_row(const DeviceSpec& device) {
+  const DeviceSpec* found = preset(device.name);
+  if (found == nullptr) return std::nullopt;
+  return static_cast<std::size_t>(found - device_presets().data());
+}
+
+/// What joins devices of one node.
+Link node_link(const DeviceSpec& device, int span) {
+  if (device.kind == DeviceKind::cpu) return link_named("loopback", 0, span);
+  const auto row = device_row(device);
+  if (!row) return link_named("pcie", 0, span);
+  const double nvlink = device_table().number(*row, "nvlink_gbs_unidir", 0);
+  if (nvlink > 0) {
+    Link link = link_named("nvlink", 0, span);
+    link.bandwidth = BytesPerSecond{nvlink * 1e9};
+    return link;
+  }
+  return pcie_link(device_table().number(*row, "pcie_gen", 0),
+                   device_table().number(*row, "pcie_lanes", 16), span);
+}
+
+}  // namespace
+
+const std::vector<DeviceSpec>& device_presets() {
+  static const std::vector<DeviceSpec> kPresets = [] {
+    std::vector<DeviceSpec> presets;
+    const double share = smallest_usable_share();
+    for (std::size_t row = 0; row < device_table().rows(); ++row) {
+      presets.push_back(read_device(row, share));
+    }
+    return presets;
+  }();
+  return kPresets;
+}
+
+DeviceSpec find_device(std::string_view name, const std::string& file, const std::string& key) {
+  if (const DeviceSpec* found = preset(name)) return *found;
+  const auto names = aliased(name);
+  if (names.size() == 1) return *preset(names.front());
+  if (names.size() > 1) {
+    throw InputError({file, key, std::string(name),
+                      "names more than one device: " + join_words(names), names.front()});
+  }
+  throw InputError({file, key, std::string(name), "is not a device that `planwright devices` lists",
+                    nearest_device(name)});
+}
+
+ClusterSpec preset_cluster(const DeviceSpec& device, int devices, int per_node) {
+  if (devices < 1) {
+    throw InputError(
+        {"command line", "--devices", std::to_string(devices), "must be at least 1", "1"});
+  }
+  if (per_node < 1) {
+    throw InputError(
+        {"command line", "--per-node", std::to_string(per_node), "must be at least 1", "1"});
+  }
+  per_node = std::min(per_node, devices);
+  if (devices % per_node != 0) {
+    int nearest = per_node;
+    while (devices % nearest != 0) --nearest;
+    throw InputError({"command line", "--per-node", std::to_string(per_node),
+                      "must divide the " + std::to_string(devices) + " devices into whole nodes",
+                      std::to_string(nearest)});
+  }
+  ClusterSpec cluster;
+  cluster.device = device;
+  cluster.per_node = per_node;
+  cluster.nodes = devices / per_node;
+  cluster.links = {node_link(device, per_node)};
+  if (cluster.nodes > 1) cluster.links.push_back(link_named("network", 0, devices));
+  const auto row = device_row(device);
+  const double generation = row ? device_table().number(*row, "pcie_gen", 0) : 0;
+  if (generation > 0) {
+    cluster.pcie =
+        pcie_link(generation, device_table().number(*row, "pcie_lanes", 16), 1).bandwidth;
+  }
+  return cluster;
+}
+
+}  // namespace planwright::estimator

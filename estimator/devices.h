@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimator/spec/cluster_spec.h"
+
+namespace planwright::estimator {
+
+/// The accelerators of estimator/data/gpus.csv, in its order. Where the table has no usable memory,
+/// it is the stated memory times the smallest usable share of any row that has both.
+const std::vector<DeviceSpec>& device_presets();
+
+/// The preset with this name or alias (estimator/data/device_aliases.csv), capitals, blanks, dashes
+/// and a leading vendor's name apart. Unknown or ambiguous: an InputError that names `file`, `key`
+/// and what could be meant.
+DeviceSpec find_device(std::string_view name, const std::string& file, const std::string& key);
+
+/// A cluster of `devices` such devices, `per_node` in each node (all in one if there are fewer),
+/// with the links of the data tables: NVLink or PCIe inside a node and the default network between
+/// nodes for a preset, the loopback for a CPU. An InputError if the nodes do not come out whole.
+ClusterSpec preset_cluster(const DeviceSpec& device, int devices, int per_node);
+
+}  // namespace planwright::estimator

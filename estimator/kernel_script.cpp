@@ -1,0 +1,178 @@
+#include "estimator/kernel_script.h"
+
+#include <algorithm>
+
+namespace planwright::estimator {
+namespace {
+
+bool composed(const StepShape& s) { return s.kernels == KernelSet::composed; }
+
+/// A copy in the accumulation type of what is narrower; nothing otherwise.
+Tensor widened(const StepShape& s, std::int64_t elements) {
+  return {"wide", s.e() < s.c() ? s.c() * elements : 0};
+}
+
+Tensor rows_of(const StepShape& s, const char* name, std::int64_t width) {
+  return {name, s.c() * s.tokens() * width};
+}
+
+/// Made, and released before the kernel returns.
+void pass(Script& script, const Tensor& tensor) {
+  if (tensor.bytes > 0) script.make(tensor).drop(tensor);
+}
+
+/// A mean divides by a number. On a CPU the operator makes tensors of it: one double, and one of
+/// the type that is computed in.
+void divide_by_number(Script& script, const StepShape& s) {
+  if (s.device == DeviceKind::cpu) pass(script, {"number", 8 + s.c()});
+}
+
+/// Whether a matrix product takes scratch of its own: on a CPU the half-precision ones do. An
+/// accelerator's library holds its workspace all the time (see QuantityTable).
+bool takes_scratch(const StepShape& s) { return s.device == DeviceKind::cpu && s.e() < s.c(); }
+
+/// g ≠ e: the product is a tensor of its own, added into the flat gradient by a kernel.
+void accumulated_product(Script& script, const StepShape& s, const char* name,
+                         std::int64_t elements) {
+  const Tensor t{"t", s.e() * elements};
+  script.make(t);
+  product(script, s, name);
+  if (composed(s)) pass(script, widened(s, elements));
+  script.drop(t);
+}
+
+void bias_gradient(Script& script, const StepShape& s, std::int64_t n) {
+  if (!composed(s)) return pass(script, {"t", s.c() * s.threads * n});
+  const Tensor wide = widened(s, s.tokens() * n);
+  script.make(wide);
+  pass(script, {"sum", s.c() * n});
+  script.drop(wide);
+}
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// Queries and keys that one thread of the CPU flash kernel works on at a time.
+/// Source: pytorch aten/src/ATen/native/cpu/FlashAttentionKernel.cpp @ v2.11.0.
+std::int64_t query_split(std::int64_t seq) {
+  return std::min<std::int64_t>(seq >= 768 ? 256 : seq >= 192 ? 64 : 32, seq);
+}
+std::int64_t key_split(std::int64_t seq) { return std::min<std::int64_t>(512, seq); }
+
+}  // namespace
+
+void product(Script& script, const StepShape& s, const char* name) {
+  script.call(name, 0, takes_scratch(s));
+}
+
+void weight_gradient(Script& script, const StepShape& s, const char* name, std::int64_t n,
+                     std::int64_t m, bool bias) {
+  if (s.g() == s.e()) {
+    product(script, s, name);
+  } else {
+    accumulated_product(script, s, name, n * m);
+  }
+  if (bias) bias_gradient(script, s, n);
+}
+
+void attention_forward(Script& script, const StepShape& s, const BlockSpec& block) {
+  script.call("attention", attention_forward_workspace(s, block), takes_scratch(s));
+}
+
+void attention_backward(Script& script, const StepShape& s, const BlockSpec& block) {
+  script.call("attention backward", attention_backward_workspace(s, block), takes_scratch(s));
+}
+
+void norm_forward(Script& script, const StepShape& s, NormKind) {
+  if (!composed(s)) return;
+  const Tensor unit = rows_of(s, "unit", s.hidden);
+  const Tensor squares = rows_of(s, "squares", s.hidden);
+  script.make(unit).make(squares);
+  divide_by_number(script, s);
+  script.drop(squares);
+  pass(script, widened(s, s.hidden));
+  script.drop(unit);
+}
+
+void norm_backward(Script& script, const StepShape& s, NormKind norm) {
+  if (!composed(s)) {
+    const std::int64_t sums = norm == NormKind::layer_norm ? 2 : 1;
+    return pass(script, {"t", sums * s.c() * s.threads * s.hidden});
+  }
+  const Tensor unit = rows_of(s, "unit", s.hidden);
+  const Tensor gradient = rows_of(s, "gradient", s.hidden);
+  const Tensor weighted = rows_of(s, "product", s.hidden);
+  script.make(unit).make(gradient).make(weighted);
+  pass(script, {"sum", s.c() * s.hidden});
+  pass(script, widened(s, s.hidden));
+  const Tensor mean = rows_of(s, "mean", 1);
+  script.make(mean);
+  divide_by_number(script, s);
+  script.drop(mean).drop(weighted).drop(gradient).drop(unit);
+}
+
+void rotate(Script& script, const StepShape& s, std::int64_t width) {
+  if (!composed(s) || !s.rotary) return;
+  const Tensor low = rows_of(s, "low", width / 2);
+  const Tensor high = rows_of(s, "high", width / 2);
+  const Tensor rotated = rows_of(s, "rotated", width / 2);
+  script.make(low).make(high).make(rotated).drop(rotated).drop(high).drop(low);
+}
+
+void gated_backward(Script& script, const StepShape& s, std::int64_t ffn) {
+  if (composed(s)) pass(script, {"d_up", s.e() * s.tokens() * ffn});
+}
+
+void cross_entropy(Script& script, const StepShape& s) {
+  if (!composed(s)) return;
+  const Tensor of_target = rows_of(s, "of_target", 1);
+  const Tensor largest = rows_of(s, "largest", 1);
+  const Tensor total = rows_of(s, "total", 1);
+  script.make(of_target).make(largest).make(total);
+  pass(script, rows_of(s, "minus one", 1));
+  const Tensor losses = rows_of(s, "losses", 1);
+  const Tensor sum{"sum", 8};
+  script.make(losses);
+  // Summed as doubles; on a CPU they are first copied to be ones.
+  const bool copied = s.device == DeviceKind::cpu && s.c() < 8;
+  const Tensor doubles{"doubles", copied ? 8 * s.tokens() : 0};
+  script.make(sum).make(doubles).drop(doubles).drop(sum).drop(losses);
+  script.drop(total).drop(largest).drop(of_target);
+}
+
+void embed_backward(Script& script, const StepShape& s) {
+  if (!composed(s)) return;
+  const Tensor wide = widened(s, s.tokens() * s.hidden);
+  script.make(wide);
+  if (!s.rotary) pass(script, {"by position", s.c() * s.seq * s.hidden});
+  script.drop(wide);
+}
+
+std::int64_t attention_forward_workspace(const StepShape& s, const BlockSpec& block) {
+  if (s.device != DeviceKind::cpu) return 0;
+  const std::int64_t tile = s.threads * query_split(s.seq) * key_split(s.seq);
+  const std::int64_t scores =
+      s.c() * s.threads * query_split(s.seq) * (key_split(s.seq) + 2 + block.head_dim);
+  return scores + (s.e() < s.c() ? s.e() * tile : 0);
+}
+
+/// On a CPU two tiles of scores per thread, their copies in the compute type if that is narrower,
+/// and a row of sums per running thread. On an accelerator (pytorch
+/// aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp @ v2.11.0): a wide accumulator
+/// of dq with rows rounded to 128 and heads to 32, a sum per query, and dk and dv expanded to every
+/// query head before they are reduced.
+std::int64_t attention_backward_workspace(const StepShape& s, const BlockSpec& block) {
+  if (s.device == DeviceKind::cpu) {
+    const std::int64_t tile = s.threads * query_split(s.seq) * key_split(s.seq);
+    const std::int64_t running = std::min(s.threads, s.batch * block.heads);
+    return 2 * s.c() * tile + (s.e() < s.c() ? 2 * s.e() * tile : 0) +
+           4 * query_split(s.seq) * running;
+  }
+  const std::int64_t rows = s.batch * block.heads * round_up(s.seq, 128);
+  const std::int64_t expanded =
+      block.heads == block.kv_heads ? 0 : 2 * s.e() * s.tokens() * block.heads * block.head_dim;
+  return s.c() * rows * (round_up(block.head_dim, 32) + 1) + expanded;
+}
+
+}  // namespace planwright::estimator

@@ -1,0 +1,52 @@
+#include "estimator/models.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "estimator/embedded.h"
+#include "estimator/spec/error.h"
+#include "estimator/spec/hf_config.h"
+#include "estimator/spec/words.h"
+
+namespace planwright::estimator {
+namespace {
+
+constexpr std::string_view kFolder = "models/";
+constexpr std::string_view kSuffix = ".json";
+
+std::string path_of(std::string_view preset) {
+  return std::string(kFolder) + std::string(preset) + std::string(kSuffix);
+}
+
+}  // namespace
+
+std::vector<std::string> model_presets() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.path.starts_with(kFolder)) continue;
+    names.emplace_back(
+        file.path.substr(kFolder.size(), file.path.size() - kFolder.size() - kSuffix.size()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+ModelSpec find_model(std::string_view name_or_path, const std::string& file,
+                     const std::string& key) {
+  const auto presets = model_presets();
+  const std::string text(name_or_path);
+  if (std::binary_search(presets.begin(), presets.end(), text)) {
+    ModelSpec model =
+        model_from_hf_text(std::string(embedded_text(path_of(text))), "preset " + text);
+    model.name = text;
+    return model;
+  }
+  std::error_code unreadable;
+  if (std::filesystem::exists(text, unreadable)) return read_hf_config(text);
+  throw InputError({file, key, text,
+                    "is neither a model that `planwright models` lists nor a config.json or a "
+                    "folder that holds one",
+                    nearest_word(text, presets)});
+}
+
+}  // namespace planwright::estimator

@@ -1,0 +1,79 @@
+#include "estimator/observations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace planwright::estimator {
+namespace {
+
+void add(std::vector<Fact>& facts, Fact::What what, double value, Fact fact = {}) {
+  if (!(value > 0)) return;
+  fact.what = what;
+  fact.log_value = std::log(value);
+  facts.push_back(fact);
+}
+
+double worst(const Measurement& measured, std::optional<Bytes> RankMeasurement::*figure) {
+  Bytes most;
+  for (const RankMeasurement& rank : measured.ranks) {
+    most = std::max(most, (rank.*figure).value_or(Bytes{}));
+  }
+  return static_cast<double>(most.value);
+}
+
+std::vector<Fact> facts_of(const Measurement& measured) {
+  std::vector<Fact> facts;
+  add(facts, Fact::What::time, measured.step_time_s);
+  add(facts, Fact::What::allocated, static_cast<double>(measured.allocated_peak().value));
+  add(facts, Fact::What::reserved, worst(measured, &RankMeasurement::reserved_peak));
+  add(facts, Fact::What::device, worst(measured, &RankMeasurement::device_peak));
+  return facts;
+}
+
+/// The phase's peak is at least what was allocated and asked for; on an accelerator all that the
+/// device holds would besides have been more than it has.
+std::vector<Fact> facts_of(const OutOfMemory& full, DeviceKind kind) {
+  Fact bound;
+  bound.at_least = true;
+  bound.phase = full.phase;
+  bound.in_product = full.account == Account::workspace;
+  std::vector<Fact> facts;
+  const Bytes wanted = full.allocated + full.requested;
+  add(facts, Fact::What::allocated, static_cast<double>(wanted.value), bound);
+  if (kind == DeviceKind::cuda) {
+    add(facts, Fact::What::device, static_cast<double>(full.capacity.value), bound);
+  }
+  return facts;
+}
+
+std::vector<Fact> facts_of(const Trial& trial, DeviceKind kind) {
+  if (const Measurement* measured = trial.outcome.measurement()) return facts_of(*measured);
+  if (const OutOfMemory* full = trial.outcome.out_of_memory()) return facts_of(*full, kind);
+  return {};
+}
+
+}  // namespace
+
+Observations observations_of(const Problem& problem, const TargetTraits& traits,
+                             std::vector<Trial> trials) {
+  std::stable_sort(trials.begin(), trials.end(),
+                   [](const Trial& a, const Trial& b) { return a.number < b.number; });
+  const std::string hash = problem_hash(problem);
+  QuantityTable table(problem, traits);
+  Observations seen;
+  for (const Trial& trial : trials) {
+    if (trial.problem_hash != hash || trial.scope.kind != ScopeKind::full) continue;
+    const std::vector<Fact> facts = facts_of(trial, problem.cluster.device.kind);
+    if (facts.empty()) continue;
+    for (Fact fact : facts) {
+      fact.trial = seen.quantities.size();
+      seen.facts.push_back(fact);
+    }
+    seen.quantities.push_back(table.quantify(trial.candidate));
+  }
+  return seen;
+}
+
+}  // namespace planwright::estimator

@@ -1,0 +1,257 @@
+#include "estimator/price.h"
+
+#include <ceres/jet.h>
+#include <fmt/format.h>
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "estimator/normal.h"
+#include "estimator/price_terms.h"
+#include "estimator/smallest_change.h"
+
+namespace planwright::estimator {
+namespace {
+
+constexpr int kTerms = static_cast<int>(kTermCount);
+using Jet = ceres::Jet<double, kTerms>;
+using Covariance = Eigen::Matrix<double, kTerms, kTerms>;
+
+/// The Calibration's values, each with its derivative by its own transformed coefficient.
+Values<Jet> jets_of(const Calibration& calibration) {
+  Values<Jet> values;
+  for (std::size_t i = 0; i < kTermCount; ++i) {
+    values.each[i] = Jet(absent_value(static_cast<Term>(i)));
+  }
+  for (const Coefficient& coefficient : calibration.coefficients) {
+    const auto term = from_word<Term>(coefficient.name);
+    if (!term) continue;
+    values[*term] = natural(coefficient.transform, Jet(coefficient.value, static_cast<int>(*term)));
+  }
+  return values;
+}
+
+Covariance covariance_of(const Calibration& calibration) {
+  Covariance covariance = Covariance::Zero();
+  const std::size_t n = calibration.coefficients.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto row = from_word<Term>(calibration.coefficients[i].name);
+    for (std::size_t j = 0; j < n; ++j) {
+      const auto column = from_word<Term>(calibration.coefficients[j].name);
+      if (!row || !column) continue;
+      covariance(static_cast<int>(*row), static_cast<int>(*column)) =
+          calibration.covariance.at(i * n + j);
+    }
+  }
+  return covariance;
+}
+
+/// Relative sd of a priced quantity: of its logarithm, to first order in the coefficients (the
+/// delta method), and of the noise that no coefficient explains.
+double relative_sd(const Jet& value, const Covariance& covariance, double noise) {
+  const Eigen::Matrix<double, kTerms, 1> slope = value.v / value.a;
+  return std::sqrt(slope.dot(covariance * slope) + noise * noise);
+}
+
+Bytes rounded(double bytes) { return Bytes{std::llround(bytes)}; }
+
+std::optional<FlopsPerSecond> known_peak(const DeviceSpec& device, DType compute) {
+  switch (compute) {
+    case DType::fp64:
+      return device.fp64;
+    case DType::fp32:
+      return device.fp32;
+    case DType::bf16:
+      return device.bf16;
+    case DType::fp16:
+      return device.fp16;
+    case DType::fp8:
+      return device.fp8;
+  }
+  return std::nullopt;
+}
+
+Account largest_account(const Ledger& ledger) {
+  const auto largest = std::max_element(ledger.bytes.begin(), ledger.bytes.end());
+  return static_cast<Account>(largest - ledger.bytes.begin());
+}
+
+Wall wall_of(const Ledger& at) {
+  const Bytes states = at[Account::parameters] + at[Account::gradients] + at[Account::optimizer];
+  return states + states >= at.allocated() ? Wall::stays : Wall::moves;
+}
+
+std::string change_text(const Candidate& from, const Candidate& to) {
+  std::string text;
+  if (to.zero != from.zero) text += fmt::format(" --zero {}", to.zero);
+  if (to.micro_batch != from.micro_batch) text += fmt::format(" --micro-batch {}", to.micro_batch);
+  if (!(to.recompute == from.recompute)) {
+    text += " --recompute " + recompute_text(to.recompute);
+  }
+  return text.substr(1);
+}
+
+}  // namespace
+
+struct Pricer::State {
+  Problem problem;
+  TargetTraits traits;
+  ParameterCounts parameters;
+  Bytes capacity;
+  bool accelerator = false;
+  bool grouped = false;
+  std::string calibration;
+  Values<double> values;
+  Values<Jet> jets;
+  Covariance covariance;
+  double time_noise = 0, memory_noise = 0;
+
+  template <class T>
+  T judged(const T& allocated, const Values<T>& v) const {
+    return accelerator ? device_bytes(allocated, grouped, v) : allocated;
+  }
+
+  bool fits(const Quantities& q) const {
+    return judged(peak_terms(q, values).allocated, values) <= static_cast<double>(capacity.value);
+  }
+
+  Ledger accounts_at(const PeakTerms<double>& peak) const {
+    Ledger at = peak.product ? *peak.phase->product : peak.phase->kernels;
+    if (peak.product) at[Account::workspace] += rounded(values[Term::gemm_scratch]);
+    if (!accelerator) return at;
+    const auto allocated = static_cast<double>(at.allocated().value);
+    at[Account::fragmentation] = rounded(allocated * values[Term::fragmentation]);
+    at[Account::context] = rounded(device_bytes(0.0, grouped, values));
+    return at;
+  }
+
+  /// Account, phase, rank, shortfall, and what would help.
+  std::string reason(const Candidate& candidate, const StageEstimate& stage, int rank) const {
+    const Bytes needed = stage.device_used.value_or(stage.accounts.allocated());
+    QuantityTable table(problem, traits);
+    const auto change = smallest_change(problem, traits, candidate, [&](const Candidate& next) {
+      return fits(table.quantify(next));
+    });
+    return fmt::format(
+        "no room for {} on rank {} in {}: {:.3f} GiB needed, {:.3f} GiB more than the {:.3f} GiB "
+        "that a plan may fill; {}",
+        word(largest_account(stage.accounts)), rank, word(stage.phase), gib(needed),
+        gib(needed - capacity), gib(capacity),
+        change ? change_text(candidate, *change) + " would fit"
+               : "no smaller micro-batch, higher ZeRO stage or recomputation would fit");
+  }
+};
+
+Pricer::Pricer(const Problem& problem, const TargetTraits& traits, const Calibration& calibration)
+    : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.problem = problem;
+  s.traits = traits;
+  s.parameters = parameter_counts(problem.model);
+  s.capacity = capacity(problem);
+  s.accelerator = problem.cluster.device.kind == DeviceKind::cuda;
+  s.grouped = problem.cluster.devices() > 1;
+  s.calibration = calibration_id(calibration);
+  s.values = values_of(calibration);
+  s.jets = jets_of(calibration);
+  s.covariance = covariance_of(calibration);
+  s.time_noise = calibration.time_noise;
+  s.memory_noise = calibration.memory_noise;
+}
+
+Pricer::~Pricer() = default;
+Pricer::Pricer(Pricer&&) noexcept = default;
+Pricer& Pricer::operator=(Pricer&&) noexcept = default;
+
+Figures Pricer::figures(const Quantities& quantities) const {
+  const State& s = *state_;
+  const PeakTerms<Jet> peak = peak_terms(quantities, s.jets);
+  const Jet judged = s.judged(peak.allocated, s.jets);
+  const Jet time = time_terms(quantities, s.problem.cluster, s.jets).total();
+  const auto limit = static_cast<double>(s.capacity.value);
+  const double judged_sd = judged.a * relative_sd(judged, s.covariance, s.memory_noise);
+  return {
+      .allocated = rounded(peak.allocated.a),
+      .judged = rounded(judged.a),
+      .phase = peak.phase->phase,
+      .fits = judged.a <= limit,
+      .step_time = Seconds{time.a},
+      .memory_rel = relative_sd(peak.allocated, s.covariance, s.memory_noise),
+      .time_rel = relative_sd(time, s.covariance, s.time_noise),
+      .fit_probability = normal_cdf((limit - judged.a) / judged_sd),
+  };
+}
+
+Estimate Pricer::estimate(const Candidate& candidate, const Quantities& q) const {
+  const State& s = *state_;
+  const Figures figures = this->figures(q);
+  const PeakTerms<double> peak = peak_terms(q, s.values);
+  const TimeTerms<double> time = time_terms(q, s.problem.cluster, s.values);
+
+  StageEstimate stage;
+  stage.phase = peak.phase->phase;
+  stage.accounts = s.accounts_at(peak);
+  if (s.accelerator) {
+    stage.reserved = stage.accounts.allocated() + stage.accounts[Account::fragmentation];
+    stage.device_used = *stage.reserved + stage.accounts[Account::context];
+  }
+
+  Estimate estimate;
+  estimate.parameters = s.parameters;
+  estimate.stages = {stage};
+  estimate.loaded = q.loaded;
+  estimate.wall = wall_of(stage.accounts);
+  estimate.time = {.compute = Seconds{time.compute},
+                   .recompute = Seconds{time.recompute},
+                   .communication = Seconds{time.communication},
+                   .bubble = {},
+                   .optimizer = Seconds{time.optimizer},
+                   .offload = {}};
+  estimate.step_time = estimate.time.total();
+  const double ranks_per_replica = static_cast<double>(candidate.world()) / candidate.dp;
+  estimate.tokens_per_second_per_device =
+      q.tokens * q.micro_batches / ranks_per_replica / estimate.step_time.value;
+  if (const auto flops = known_peak(s.problem.cluster.device, s.problem.workload.recipe.compute)) {
+    estimate.mfu = q.model_flops / ranks_per_replica / estimate.step_time.value / flops->value;
+  }
+  estimate.memory_rel = figures.memory_rel;
+  estimate.time_rel = figures.time_rel;
+  estimate.fit_probability = figures.fit_probability;
+  estimate.calibration = s.calibration;
+  if (!figures.fits) {
+    estimate.verdict = Verdict::too_large;
+    estimate.reason = s.reason(candidate, stage, estimate.peak_rank);
+  }
+  return estimate;
+}
+
+Estimate price(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
+               const Quantities& quantities, const Calibration& calibration) {
+  return Pricer(problem, traits, calibration).estimate(candidate, quantities);
+}
+
+const Rule* broken_rule(const Problem& problem, const TargetTraits& traits,
+                        const Candidate& candidate) {
+  const auto broken = std::find_if(traits.rules.begin(), traits.rules.end(), [&](const Rule& rule) {
+    return rule.broken && rule.broken(problem, candidate);
+  });
+  return broken == traits.rules.end() ? nullptr : &*broken;
+}
+
+Estimate estimate(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
+                  const Calibration& calibration) {
+  if (const Rule* rule = broken_rule(problem, traits, candidate)) {
+    Estimate invalid;
+    invalid.verdict = Verdict::invalid;
+    invalid.reason = fill_rule_text(rule->text, problem, candidate);
+    if (!rule->fix.empty()) invalid.reason += "; " + fill_rule_text(rule->fix, problem, candidate);
+    invalid.parameters = parameter_counts(problem.model);
+    invalid.calibration = calibration_id(calibration);
+    return invalid;
+  }
+  return price(problem, traits, candidate, quantify(problem, traits, candidate), calibration);
+}
+
+}  // namespace planwright::estimator

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "estimator/spec/candidate.h"
+#include "estimator/spec/ledger.h"
+#include "estimator/spec/problem.h"
+#include "estimator/spec/target_traits.h"
+
+/// How much of everything a plan needs: bytes by account, flops by class, messages by link. Nothing
+/// here is learned, so it is computed once per Problem and priced again after every refit.
+namespace planwright::estimator {
+
+/// The worst rank's live bytes in one phase, at its largest instants.
+struct PhaseBytes {
+  Phase phase = Phase::load;
+  Ledger tensors;  ///< when the tensors alone are largest: no workspace in it, exact
+  Ledger kernels;  ///< when tensors and the workspace of known size are largest
+  /// When tensors are largest during a product that takes scratch of a size only the library
+  /// knows (the coefficient `gemm_scratch`, which is not in here); absent if there is none.
+  std::optional<Ledger> product;
+};
+
+/// Work of one rank.
+struct Work {
+  double matrix_flops = 0;     ///< products with weights
+  double attention_flops = 0;  ///< scores and their weighted sums
+  double bytes = 0;            ///< read and written by kernels that only move memory
+  double launches = 0;         ///< kernels started
+
+  Work& operator+=(const Work& other) {
+    matrix_flops += other.matrix_flops;
+    attention_flops += other.attention_flops;
+    bytes += other.bytes;
+    launches += other.launches;
+    return *this;
+  }
+  friend Work operator*(double factor, Work work) {
+    return {factor * work.matrix_flops, factor * work.attention_flops, factor * work.bytes,
+            factor * work.launches};
+  }
+};
+
+enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast };
+
+/// All equal collectives of one step.
+struct Messages {
+  Collective collective = Collective::all_reduce;
+  double count = 0;
+  double bytes = 0;  ///< over all `count`; the whole buffer, not one rank's part
+  int ranks = 1;
+  int link = 0;  ///< index into ClusterSpec::links, the innermost that spans the ranks
+};
+
+struct Quantities {
+  std::array<PhaseBytes, kWordCount<Phase>> phases;  ///< in the order of Phase
+  Ledger loaded;                                     ///< after the model and its states are made
+
+  double micro_batches = 1;                 ///< per step and rank
+  double tokens = 0;                        ///< of one micro-batch
+  Work forward, backward, recompute, head;  ///< of one micro-batch; head: its products and the loss
+  Work step;                                ///< once per step, whatever the micro-batches
+  double optimizer_bytes = 0;               ///< read and written by the optimizer, per step
+  double optimizer_launches = 0;
+  Transport transport = Transport::gloo;
+  std::vector<Messages> messages;
+
+  /// What a step of this rank is worth, recomputation not counted: 6 N + 12 L a s per token, a the
+  /// attention's width. Source: PaLM, arXiv:2204.02311, appendix B.
+  double model_flops = 0;
+};
+
+/// Quantities of many candidates of one problem. Rows that depend on few axes are kept: the
+/// micro-batch's by (micro_batch, recompute), the states' by (ranks, bucket size). One
+/// thread uses one table.
+class QuantityTable {
+ public:
+  QuantityTable(Problem problem, TargetTraits traits);
+  ~QuantityTable();
+  QuantityTable(QuantityTable&&) noexcept;
+  QuantityTable& operator=(QuantityTable&&) noexcept;
+
+  /// Throws std::logic_error for an axis value that the kernel sets do not express; the target's
+  /// rules or its supported axes exclude it before.
+  Quantities quantify(const Candidate& candidate);
+
+  const Problem& problem() const;
+  const TargetTraits& traits() const;
+
+ private:
+  struct Rows;
+  std::unique_ptr<Rows> rows_;
+};
+
+/// One candidate's. For many, a QuantityTable.
+Quantities quantify(const Problem& problem, const TargetTraits& traits, const Candidate& candidate);
+
+}  // namespace planwright::estimator

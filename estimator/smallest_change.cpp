@@ -1,0 +1,73 @@
+#include "estimator/smallest_change.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "estimator/price.h"
+
+namespace planwright::estimator {
+namespace {
+
+/// The candidate's own value first, then those that need less memory.
+std::vector<int> zero_stages(const TargetTraits& traits, const Candidate& candidate) {
+  std::vector<int> stages{candidate.zero};
+  for (const int zero : traits.axes.zero) {
+    if (zero > candidate.zero) stages.push_back(zero);
+  }
+  std::sort(stages.begin(), stages.end());
+  return stages;
+}
+
+/// Those of which a rank's sequences are whole multiples, as its own is.
+std::vector<int> micro_batches(const Problem& problem, const Candidate& candidate) {
+  const std::int64_t sequences = problem.workload.global_batch / candidate.dp;
+  std::vector<int> sizes;
+  for (int size = candidate.micro_batch; size >= 1; --size) {
+    if (size == candidate.micro_batch || sequences % size == 0) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+std::vector<Recompute> recomputes(const TargetTraits& traits, const Candidate& candidate) {
+  std::vector<Recompute> kinds{candidate.recompute};
+  for (const Recompute& recompute : traits.axes.recompute) {
+    if (recompute.kind == RecomputeKind::full && !(recompute == candidate.recompute)) {
+      kinds.push_back(recompute);
+    }
+  }
+  return kinds;
+}
+
+int changes(const Candidate& from, const Candidate& to) {
+  return (from.zero != to.zero) + (from.micro_batch != to.micro_batch) +
+         (from.recompute == to.recompute ? 0 : 1);
+}
+
+}  // namespace
+
+std::optional<Candidate> smallest_change(const Problem& problem, const TargetTraits& traits,
+                                         const Candidate& candidate,
+                                         const std::function<bool(const Candidate&)>& fits) {
+  std::vector<Candidate> neighbours;
+  for (const Recompute& recompute : recomputes(traits, candidate)) {
+    for (const int micro_batch : micro_batches(problem, candidate)) {
+      for (const int zero : zero_stages(traits, candidate)) {
+        Candidate next = candidate;
+        next.zero = zero;
+        next.micro_batch = micro_batch;
+        next.recompute = recompute;
+        if (broken_rule(problem, traits, next) == nullptr) neighbours.push_back(next);
+      }
+    }
+  }
+  // Stable: among equally many changes the order above stands, cheapest in time first.
+  std::stable_sort(neighbours.begin(), neighbours.end(), [&](const auto& a, const auto& b) {
+    return changes(candidate, a) < changes(candidate, b);
+  });
+  const auto found = std::find_if(neighbours.begin(), neighbours.end(), [&](const Candidate& next) {
+    return changes(candidate, next) > 0 && fits(next);
+  });
+  return found == neighbours.end() ? std::nullopt : std::optional(*found);
+}
+
+}  // namespace planwright::estimator

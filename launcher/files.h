@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+namespace planwright::launcher {
+
+/// A fresh temporary folder, removed with everything in it at the end.
+class WorkFolder {
+ public:
+  /// Below `root`, or $TMPDIR, or /tmp. A WorldError if it cannot be made.
+  explicit WorkFolder(const std::string& root);
+  ~WorkFolder();
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The whole text of a file; a WorldError if it cannot be read.
+std::string read_file(const std::string& path);
+
+/// Writes a new file; a WorldError that names path and reason if it cannot be written whole.
+void write_file(const std::string& path, const std::string& text);
+
+/// Replaces `path` in one step: readers see the old text or the new one, also after a crash.
+void replace_file(const std::string& path, const std::string& text);
+
+}  // namespace planwright::launcher

@@ -1,0 +1,53 @@
+#include "launcher/target.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "estimator/spec/error.h"
+#include "launcher/files.h"
+
+namespace planwright::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds_other_text(const EmittedFile& file) {
+  std::error_code error;
+  if (!fs::exists(file.path, error)) return false;
+  if (!fs::is_regular_file(file.path, error)) return true;
+  return read_file(file.path) != file.text;
+}
+
+void make_folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty()) fs::create_directories(folder, error);
+  if (error) throw WorldError("cannot make " + folder.string() + ": " + error.message());
+}
+
+}  // namespace
+
+Json to_json(const LaunchConfig& config) {
+  Json files = Json::array();
+  for (const EmittedFile& file : config.files) files.push_back(file.path);
+  return {{"files", files},
+          {"command", config.command},
+          {"environment", config.environment},
+          {"warnings", config.warnings},
+          {"evidence", word(config.evidence)}};
+}
+
+void write_files(const LaunchConfig& config, bool force) {
+  for (const EmittedFile& file : config.files) {
+    if (force || !holds_other_text(file)) continue;
+    throw InputError({file.path, "--out", file.path,
+                      "exists with other content, which would be lost",
+                      "another --out folder, or --force"});
+  }
+  for (const EmittedFile& file : config.files) {
+    make_folder_of(file.path);
+    replace_file(file.path, file.text);
+  }
+}
+
+}  // namespace planwright::launcher

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "estimator/spec/json.h"
+#include "estimator/spec/target_traits.h"
+#include "launcher/plan_file.h"
+
+namespace planwright::launcher {
+
+struct EmitRequest {
+  PlanFile plan;
+  std::string out = ".";  ///< folder of the files
+  int steps = 3;          ///< measured steps of the command, where the target takes a number
+};
+
+struct EmittedFile {
+  std::string path;
+  std::string text;
+  bool operator==(const EmittedFile&) const = default;
+};
+
+/// A plan as its target starts it. Values only; nothing is written before write_files.
+struct LaunchConfig {
+  std::vector<EmittedFile> files;
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;
+  std::vector<std::string> warnings;
+  EvidenceKind evidence = EvidenceKind::predicted;
+  bool operator==(const LaunchConfig&) const = default;
+};
+
+/// One folder of launcher/targets.
+struct Target {
+  TargetTraits traits;
+  LaunchConfig (*emit)(const EmitRequest&) = nullptr;
+};
+
+/// CLI.md's keys of `emit`, without schema: `files` are paths.
+Json to_json(const LaunchConfig& config);
+
+/// Writes the files, making their folders. A file that exists with another text is left alone and
+/// is an InputError, unless `force`; nothing is written in that case. A WorldError if the disk
+/// fails.
+void write_files(const LaunchConfig& config, bool force);
+
+}  // namespace planwright::launcher

@@ -1,0 +1,231 @@
+#include "launcher/targets/builtin/rules.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "estimator/spec/error.h"
+
+namespace planwright::targets::builtin {
+namespace {
+
+constexpr const char* kRuntime = "docs/runtime.md";
+
+/// The largest head that the flash kernels train. Source: pytorch/pytorch
+/// aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, check_head_dim_size_flash, v2.11.0
+constexpr std::int64_t kFlashHeadDim = 256;
+constexpr std::int64_t kFlashHeadDimStep = 8;
+
+std::optional<std::int64_t> positive_number(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && value > 0 ? std::optional(value) : std::nullopt;
+}
+
+const std::string* bucket_knob(const Candidate& candidate) {
+  const auto found = std::find_if(candidate.knobs.begin(), candidate.knobs.end(),
+                                  [](const auto& knob) { return knob.first == kBucketKnob; });
+  return found == candidate.knobs.end() ? nullptr : &found->second;
+}
+
+template <class Condition>
+bool any_block(const Problem& problem, Condition condition) {
+  const auto& runs = problem.model.runs;
+  return std::any_of(runs.begin(), runs.end(),
+                     [&](const BlockRun& run) { return condition(run.block); });
+}
+
+bool on_cuda(const Problem& problem) { return problem.cluster.device.kind == DeviceKind::cuda; }
+
+/// An axis on which the worker has one value only.
+Rule fixed_axis(const std::string& flag, bool (*other)(const Candidate&), const std::string& text,
+                const std::string& value) {
+  return {"fixed_" + flag, [other](const Problem&, const Candidate& c) { return other(c); },
+          "the built-in runtime " + text, "use --" + flag + " " + value + ", or another --target",
+          kRuntime};
+}
+
+std::vector<Rule> axis_rules() {
+  using C = const Candidate&;
+  return {
+      fixed_axis(
+          "tp", [](C c) { return c.tp != 1; }, "has no tensor parallelism (tp {tp})", "1"),
+      fixed_axis(
+          "pp", [](C c) { return c.pp != 1; }, "has no pipeline (pp {pp})", "1"),
+      fixed_axis(
+          "vpp", [](C c) { return c.vpp != 1; }, "has no pipeline (vpp {vpp})", "1"),
+      fixed_axis(
+          "cp", [](C c) { return c.cp != 1; }, "has no context parallelism (cp {cp})", "1"),
+      fixed_axis(
+          "ep", [](C c) { return c.ep != 1; }, "has no expert parallelism (ep {ep})", "1"),
+      fixed_axis(
+          "etp", [](C c) { return c.etp != 1; }, "has no experts (etp {etp})", "1"),
+      fixed_axis(
+          "sp", [](C c) { return c.sp; }, "has no sequence parallelism", "off"),
+      fixed_axis(
+          "hsdp", [](C c) { return c.hsdp != 1; }, "shards over all of dp (hsdp {hsdp})", "1"),
+      fixed_axis(
+          "zero", [](C c) { return c.zero > 1; }, "shards optimizer states only (zero {zero})",
+          "0 or 1"),
+      fixed_axis(
+          "offload", [](C c) { return c.offload != Offload{}; },
+          "keeps everything on the device (offload {offload})", "none"),
+      fixed_axis(
+          "recompute",
+          [](C c) {
+            return c.recompute.kind != RecomputeKind::none &&
+                   c.recompute.kind != RecomputeKind::full;
+          },
+          "recomputes whole blocks or nothing (recompute {recompute})", "none or full"),
+      fixed_axis(
+          "schedule", [](C c) { return c.schedule != Schedule::one_f_one_b; },
+          "has no pipeline (schedule {schedule})", "1f1b"),
+      fixed_axis(
+          "attention", [](C c) { return c.attention != AttentionKernel::flash; },
+          "has flash attention only (attention {attention})", "flash"),
+      fixed_axis(
+          "loss", [](C c) { return c.loss != LossKernel::plain; },
+          "has the plain loss only (loss {loss})", "plain"),
+      {"fixed_stages", [](const Problem&, C c) { return !c.stages.empty(); },
+       "the built-in runtime has no pipeline, so no stages of their own",
+       "leave the stages out of the plan, or use another --target", kRuntime},
+  };
+}
+
+std::vector<Rule> layout_rules() {
+  return {
+      {"world_fits_devices",
+       [](const Problem& p, const Candidate& c) { return c.world() != p.cluster.devices(); },
+       "dp {dp} needs {world} devices and there are {devices}", "use --dp {devices}", kRuntime},
+      {"batch_divides",
+       [](const Problem& p, const Candidate& c) {
+         const std::int64_t once = std::int64_t{c.dp} * c.micro_batch;
+         return once <= 0 || p.workload.global_batch % once != 0;
+       },
+       "dp {dp} times micro-batch {micro_batch} does not divide the global batch of {global_batch}",
+       "use a --micro-batch that divides the {global_batch} sequences that {dp} ranks share",
+       kRuntime},
+      {"bucket_elements_positive",
+       [](const Problem&, const Candidate& c) {
+         const std::string* const knob = bucket_knob(c);
+         return knob != nullptr && !positive_number(*knob);
+       },
+       "bucket_elements is not a positive number", "leave it out, or use 4194304", kRuntime},
+      {"known_knobs",
+       [](const Problem&, const Candidate& c) {
+         return c.knobs.size() > (bucket_knob(c) != nullptr ? 1u : 0u);
+       },
+       "the plan sets a knob that the built-in runtime does not have", "keep bucket_elements only",
+       kRuntime},
+  };
+}
+
+std::vector<Rule> workload_rules() {
+  return {
+      {"trains_all_weights",
+       [](const Problem& p, const Candidate&) {
+         return p.workload.job != Job::pretrain && p.workload.job != Job::finetune;
+       },
+       "the built-in runtime trains all weights and nothing else",
+       "use --job pretrain or --job finetune, or another --target", kRuntime},
+      {"known_optimizer",
+       [](const Problem& p, const Candidate&) {
+         return p.workload.optimizer != OptimizerKind::adamw &&
+                p.workload.optimizer != OptimizerKind::sgd;
+       },
+       "the built-in runtime has no optimizer {optimizer}", "use --optimizer adamw", kRuntime},
+      {"known_precision",
+       [](const Problem& p, const Candidate&) { return !recipe(p.workload.precision); },
+       "the built-in runtime has no recipe for {precision}", "use --precision bf16 or fp32",
+       kRuntime},
+      {"own_recipe",
+       [](const Problem& p, const Candidate&) {
+         const auto own = recipe(p.workload.precision);
+         return own && *own != p.workload.recipe;
+       },
+       "the built-in runtime keeps weights, gradients and states in the types of its own recipe "
+       "for {precision} only",
+       "leave out --grad-dtype, --master-weights and --state-dtype", kRuntime},
+  };
+}
+
+std::vector<Rule> model_rules() {
+  return {
+      {"sequence_within_window",
+       [](const Problem& p, const Candidate&) {
+         return any_block(p, [&](const BlockSpec& block) {
+           return block.sliding_window > 0 && p.workload.seq > block.sliding_window;
+         });
+       },
+       "the built-in attention has no sliding window, and {seq} tokens are more than the window of "
+       "{sliding_window}",
+       "use --seq {sliding_window} or less", kRuntime},
+      {"sequence_within_positions",
+       [](const Problem& p, const Candidate&) {
+         return p.model.positions == Positions::learned && p.workload.seq > p.model.max_positions;
+       },
+       "the model has {max_positions} learned positions and a sequence has {seq} tokens",
+       "use --seq {max_positions} or less", kRuntime},
+      {"rotary_head_is_even",
+       [](const Problem& p, const Candidate&) {
+         return p.model.positions == Positions::rotary &&
+                any_block(p, [](const BlockSpec& block) { return block.head_dim % 2 != 0; });
+       },
+       "rotary positions turn pairs of elements, and the model's head_dim is odd",
+       "use a model with an even head_dim", kRuntime},
+      {"flash_head_dim",
+       [](const Problem& p, const Candidate&) {
+         return on_cuda(p) && any_block(p, [](const BlockSpec& block) {
+                  return block.head_dim > kFlashHeadDim || block.head_dim % kFlashHeadDimStep != 0;
+                });
+       },
+       "flash attention on GPUs takes heads of a multiple of 8 up to 256 elements",
+       "use another --target",
+       "pytorch/pytorch aten/src/ATen/native/transformers/cuda/sdp_utils.cpp @ v2.11.0"},
+      {"flash_precision",
+       [](const Problem& p, const Candidate&) {
+         return on_cuda(p) && p.workload.precision != Precision::bf16;
+       },
+       "flash attention on GPUs takes 16-bit types, not {precision}", "use --precision bf16",
+       "pytorch/pytorch aten/src/ATen/native/transformers/cuda/sdp_utils.cpp @ v2.11.0"},
+  };
+}
+
+}  // namespace
+
+std::optional<PrecisionRecipe> recipe(Precision precision) {
+  const auto uniform = [](DType type) {
+    return PrecisionRecipe{type, type, type, std::nullopt, type};
+  };
+  switch (precision) {
+    case Precision::fp64:
+      return uniform(DType::fp64);
+    case Precision::fp32:
+      return uniform(DType::fp32);
+    case Precision::bf16:
+      return PrecisionRecipe{DType::bf16, DType::bf16, DType::fp32, DType::fp32, DType::fp32};
+    case Precision::fp16:
+    case Precision::fp8:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::int64_t bucket_elements(const Candidate& candidate) {
+  const std::string* const knob = bucket_knob(candidate);
+  if (knob == nullptr) return kDefaultBucketElements;
+  if (const auto value = positive_number(*knob)) return *value;
+  throw InputError({"candidate", kBucketKnob, *knob, "must be a positive number",
+                    std::to_string(kDefaultBucketElements)});
+}
+
+std::vector<Rule> rules() {
+  std::vector<Rule> all;
+  for (auto group : {layout_rules(), workload_rules(), model_rules(), axis_rules()}) {
+    std::move(group.begin(), group.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace planwright::targets::builtin

@@ -1,0 +1,83 @@
+#include "launcher/targets/builtin/traits.h"
+
+#include "launcher/targets/builtin/rules.h"
+
+namespace planwright::targets::builtin {
+namespace {
+
+constexpr const char* kSource = "docs/runtime.md, States";
+
+std::int64_t storage_bytes(const PrecisionRecipe& r) { return bytes_of(r.storage); }
+std::int64_t gradient_bytes(const PrecisionRecipe& r) { return bytes_of(r.gradient); }
+std::int64_t master_bytes(const PrecisionRecipe& r) { return r.master ? bytes_of(*r.master) : 0; }
+std::int64_t state_bytes(const PrecisionRecipe& r) { return bytes_of(r.state); }
+std::int64_t table_bytes(const PrecisionRecipe& r) {
+  return bytes_of(accumulation_type(r.compute));
+}
+std::int64_t counter_bytes(const PrecisionRecipe&) { return 4; }
+
+ShardedBy nothing(const Candidate&) { return ShardedBy::nothing; }
+ShardedBy zero_1(const Candidate& c) {
+  return c.zero >= 1 ? ShardedBy::data_ranks : ShardedBy::nothing;
+}
+
+bool has_master(const Problem& p, const Candidate&) { return p.workload.recipe.master.has_value(); }
+bool is_adamw(const Problem& p, const Candidate&) {
+  return p.workload.optimizer == OptimizerKind::adamw;
+}
+
+std::vector<Holding> holdings() {
+  using enum Account;
+  using enum HoldingOf;
+  constexpr Phase kFrom = Phase::load;
+  constexpr Phase kTo = Phase::optimizer;
+  return {
+      // account     of               bytes each     copies sharded from   to   when        source
+      {parameters, flat_parameters, storage_bytes, 1, nothing, kFrom, kTo, nullptr, kSource},
+      {parameters, rope_table, table_bytes, 1, nothing, kFrom, kTo, nullptr, kSource},
+      {gradients, flat_parameters, gradient_bytes, 1, nothing, kFrom, kTo, nullptr, kSource},
+      {optimizer, flat_parameters, master_bytes, 1, zero_1, kFrom, kTo, has_master, kSource},
+      {optimizer, flat_parameters, state_bytes, 2, zero_1, kFrom, kTo, is_adamw, kSource},
+      {optimizer, step_counters, counter_bytes, 1, nothing, kFrom, kTo, is_adamw, kSource},
+  };
+}
+
+SupportedAxes axes() {
+  SupportedAxes axes;
+  axes.zero = {0, 1};
+  Recompute full;
+  full.kind = RecomputeKind::full;
+  axes.recompute = {Recompute{}, full};
+  return axes;
+}
+
+TargetTraits make_traits() {
+  TargetTraits traits;
+  traits.name = "builtin";
+  traits.version = "1";
+  traits.revision = 1;
+  traits.holdings = holdings();
+  traits.rules = rules();
+  traits.knobs = {{kBucketKnob,
+                   {std::to_string(kDefaultBucketElements), "1048576", "16777216"},
+                   "elements after which a gradient bucket is closed and reduced"}};
+  traits.axes = axes();
+  traits.recipe = recipe;
+  traits.kernels = [](DeviceKind kind) {
+    return kind == DeviceKind::cpu ? KernelSet::in_place : KernelSet::composed;
+  };
+  traits.transport = [](DeviceKind kind) {
+    return kind == DeviceKind::cpu ? Transport::gloo : Transport::nccl;
+  };
+  traits.bucket_elements = bucket_elements;
+  return traits;
+}
+
+}  // namespace
+
+const TargetTraits& traits() {
+  static const TargetTraits kTraits = make_traits();
+  return kTraits;
+}
+
+}  // namespace planwright::targets::builtin

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/price.h"
+#include "estimator/quantities.h"
+#include "estimator/spec/estimate.h"
+#include "search/space.h"
+
+namespace planwright::search {
+
+/// Every legal candidate, priced and judged at the mean. Indices are into Space::legal.
+///
+/// All legal candidates of a problem work on the same tokens with the same devices, so the order by
+/// tokens/s/device is the order by step time, which is what search compares throughout.
+struct Ranking {
+  std::vector<estimator::Figures> figures;  ///< by index
+  std::vector<std::size_t> fits;            ///< fastest first
+  std::vector<std::size_t> too_large;       ///< nearest to fitting first
+  /// By reason: the rules of the space, and `too_large`.
+  std::map<std::string, std::int64_t> dropped;
+};
+
+/// The quantities of each legal candidate, by index. No calibration in them: made once per space.
+std::vector<estimator::Quantities> quantify(const Problem& problem, const TargetTraits& traits,
+                                            const Space& space);
+
+/// Prices and sorts. Exact and deterministic: equal figures keep the canonical order.
+Ranking rank(const Space& space, const std::vector<estimator::Quantities>& quantities,
+             const estimator::Pricer& pricer);
+
+/// The estimate of the plan that is nearest to fitting; its reason names the account, the shortfall
+/// and the smallest change that fits. nullopt if some plan fits, or none is legal.
+std::optional<Estimate> nearest_miss(const Space& space, const Ranking& ranking,
+                                     const std::vector<estimator::Quantities>& quantities,
+                                     const estimator::Pricer& pricer);
+
+}  // namespace planwright::search

@@ -1,0 +1,62 @@
+#include "search/repeat.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace planwright::search {
+namespace {
+
+const Trial& trial_of(std::size_t candidate, const Evidence& evidence,
+                      const std::vector<Trial>& history) {
+  return history[*evidence.seen[candidate].measured];
+}
+
+/// Variance of ln(step) within probes, pooled over those of at least two steps.
+double step_variance(const Evidence& evidence, const std::vector<Trial>& history) {
+  double squares = 0, freedom = 0;
+  for (const std::size_t candidate : evidence.measured) {
+    const auto& steps = trial_of(candidate, evidence, history).outcome.measurement()->steps_s;
+    double mean = 0;
+    for (const double step : steps) mean += std::log(step) / static_cast<double>(steps.size());
+    for (const double step : steps) squares += std::pow(std::log(step) - mean, 2);
+    freedom += std::max(0.0, static_cast<double>(steps.size()) - 1);
+  }
+  return freedom > 0 ? squares / freedom : 0;
+}
+
+}  // namespace
+
+std::optional<Choice> propose_repeat(const Evidence& evidence, const std::vector<Trial>& history,
+                                     const ProbeScope& scope, double margin) {
+  if (evidence.measured.size() < 2) return std::nullopt;
+  const double variance = step_variance(evidence, history);
+  const auto steps = [&](std::size_t i) { return trial_of(i, evidence, history).scope.steps; };
+  const auto repeated = [&](std::size_t i) { return steps(i) > scope.steps; };
+  const auto equal_to_best = [&](std::size_t i) {
+    const double behind =
+        std::log(trial_of(i, evidence, history).outcome.measurement()->step_time_s /
+                 evidence.best_time->value);
+    const double deviation =
+        std::sqrt(variance * (1.0 / steps(i) + 1.0 / steps(evidence.measured.front())));
+    return behind < std::max(std::log1p(margin), 2 * deviation);
+  };
+  const auto& measured = evidence.measured;
+  if (std::count_if(measured.begin(), measured.end(), repeated) >= kMostRepeats ||
+      std::count_if(measured.begin(), measured.end(), equal_to_best) < 2) {
+    return std::nullopt;
+  }
+  const auto next = std::find_if(measured.begin(), measured.end(), [&](std::size_t i) {
+    return equal_to_best(i) && !repeated(i) && evidence.seen[i].failed < kFailuresAllowed;
+  });
+  if (next == measured.end()) return std::nullopt;
+  ProbeScope longer = scope;
+  longer.steps *= kRepeatFactor;
+  return Choice{*next, longer,
+                fmt::format("too close to call among the fastest: measured again over {} steps",
+                            longer.steps),
+                0};
+}
+
+}  // namespace planwright::search

@@ -1,0 +1,144 @@
+#include "search/rules.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "search/axis_values.h"
+
+namespace planwright::search {
+namespace {
+
+/// `axis` is the name of the flag with `_` for `-`, which is also its placeholder.
+template <class T>
+Rule supported(const std::string& axis, T Candidate::*field, const std::vector<T>& values) {
+  const std::vector<T> sorted = canonical(values);
+  std::vector<std::string> texts;
+  std::transform(sorted.begin(), sorted.end(), std::back_inserter(texts),
+                 [](const T& value) { return axis_text(value); });
+  return {.name = axis + "_supported",
+          .broken =
+              [field, values](const Problem&, const Candidate& candidate) {
+                return std::find(values.begin(), values.end(), candidate.*field) == values.end();
+              },
+          .text = "{target} does not support " + axis + " {" + axis + "}",
+          .fix = "use " + axis + " " + join_words(texts),
+          .source = ""};
+}
+
+std::vector<Rule> axis_rules(const SupportedAxes& axes) {
+  return {supported("tp", &Candidate::tp, axes.tp),
+          supported("pp", &Candidate::pp, axes.pp),
+          supported("vpp", &Candidate::vpp, axes.vpp),
+          supported("cp", &Candidate::cp, axes.cp),
+          supported("ep", &Candidate::ep, axes.ep),
+          supported("etp", &Candidate::etp, axes.etp),
+          supported("zero", &Candidate::zero, axes.zero),
+          supported("hsdp", &Candidate::hsdp, axes.hsdp),
+          supported("sp", &Candidate::sp, axes.sp),
+          supported("schedule", &Candidate::schedule, axes.schedule),
+          supported("recompute", &Candidate::recompute, axes.recompute),
+          supported("offload", &Candidate::offload, axes.offload),
+          supported("attention", &Candidate::attention, axes.attention),
+          supported("loss", &Candidate::loss, axes.loss)};
+}
+
+bool has_setting(const std::vector<Knob>& knobs, const std::pair<std::string, std::string>& set) {
+  return std::any_of(knobs.begin(), knobs.end(), [&](const Knob& knob) {
+    return knob.name == set.first &&
+           std::find(knob.values.begin(), knob.values.end(), set.second) != knob.values.end();
+  });
+}
+
+std::string knob_list(const std::vector<Knob>& knobs) {
+  if (knobs.empty()) return "it has none: leave them out";
+  std::string text = "use";
+  for (const Knob& knob : knobs) text += " " + knob.name + " = " + join_words(knob.values) + ";";
+  text.pop_back();
+  return text;
+}
+
+Rule knobs_rule(const std::vector<Knob>& knobs) {
+  return {.name = "knobs_supported",
+          .broken =
+              [knobs](const Problem&, const Candidate& candidate) {
+                return !std::all_of(candidate.knobs.begin(), candidate.knobs.end(),
+                                    [&](const auto& set) { return has_setting(knobs, set); });
+              },
+          .text = "the candidate sets a knob, or a value of one, that {target} does not have",
+          .fix = knob_list(knobs),
+          .source = ""};
+}
+
+Rule world_size_rule() {
+  return {.name = "world_size",
+          .broken =
+              [](const Problem& problem, const Candidate& candidate) {
+                const std::int64_t ranks_per_replica =
+                    std::int64_t{candidate.tp} * candidate.pp * candidate.cp;
+                return ranks_per_replica * candidate.dp != problem.cluster.devices();
+              },
+          .text =
+              "tp {tp} x pp {pp} x cp {cp} x dp {dp} is {world} ranks, and there are {devices} "
+              "devices",
+          .fix = "leave dp out (it is then devices / (tp pp cp)), or change --devices",
+          .source = ""};
+}
+
+Rule global_batch_rule() {
+  return {.name = "global_batch_divides",
+          .broken =
+              [](const Problem& problem, const Candidate& candidate) {
+                if (candidate.micro_batch < 1 || candidate.dp < 1) return true;
+                const std::int64_t at_once = std::int64_t{candidate.dp} * candidate.micro_batch;
+                return problem.workload.global_batch % at_once != 0;
+              },
+          .text =
+              "a global batch of {global_batch} is not a whole number of micro-batches: dp {dp} "
+              "x micro-batch {micro_batch} does not divide it",
+          .fix =
+              "use a micro-batch that divides {global_batch} / dp {dp}, or a --global-batch that "
+              "is a multiple of dp x micro-batch",
+          .source = ""};
+}
+
+Rule positions_rule() {
+  return {
+      .name = "seq_within_positions",
+      .broken =
+          [](const Problem& problem, const Candidate&) {
+            return problem.model.positions == Positions::learned &&
+                   problem.workload.seq > problem.model.max_positions;
+          },
+      .text = "a sequence of {seq} is longer than the model's {max_positions} learned positions",
+      .fix = "use a --seq of at most {max_positions}",
+      .source = ""};
+}
+
+}  // namespace
+
+std::vector<Rule> general_rules(const TargetTraits& traits) {
+  std::vector<Rule> rules = axis_rules(traits.axes);
+  rules.push_back(knobs_rule(traits.knobs));
+  rules.push_back(world_size_rule());
+  rules.push_back(global_batch_rule());
+  rules.push_back(positions_rule());
+  return rules;
+}
+
+std::vector<Rule> rules_for(const TargetTraits& traits) {
+  std::vector<Rule> rules = general_rules(traits);
+  rules.insert(rules.end(), traits.rules.begin(), traits.rules.end());
+  return rules;
+}
+
+const Rule* first_broken(const std::vector<Rule>& rules, const Problem& problem,
+                         const Candidate& candidate) {
+  const auto found = std::find_if(rules.begin(), rules.end(), [&](const Rule& rule) {
+    return rule.broken(problem, candidate);
+  });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+}  // namespace planwright::search

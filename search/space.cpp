@@ -1,0 +1,185 @@
+#include "search/space.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "estimator/spec/error.h"
+#include "search/axis_values.h"
+#include "search/rules.h"
+
+namespace planwright::search {
+namespace {
+
+using Candidates = std::vector<Candidate>;
+
+/// Every candidate so far, continued with each value that `values_for` gives it for one axis.
+template <class T, class ValuesFor>
+Candidates expand(const Candidates& partial, T Candidate::*field, const ValuesFor& values_for) {
+  Candidates expanded;
+  for (const Candidate& candidate : partial) {
+    for (const T& value : values_for(candidate)) {
+      expanded.push_back(candidate);
+      expanded.back().*field = value;
+    }
+  }
+  return expanded;
+}
+
+/// The same for an axis that is as asked for, or else as the target supports it.
+template <class T>
+Candidates expand(const Candidates& partial, T Candidate::*field, const std::vector<T>& asked,
+                  const std::vector<T>& supported) {
+  const std::vector<T> values = canonical(asked.empty() ? supported : asked);
+  return expand(
+      partial, field, [&](const Candidate&) -> const auto& { return values; });
+}
+
+std::vector<int> divisors(std::int64_t n) {
+  std::vector<int> found;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    found.push_back(static_cast<int>(d));
+    if (n / d <= std::numeric_limits<int>::max()) found.push_back(static_cast<int>(n / d));
+  }
+  return canonical(found);
+}
+
+std::vector<int> free_dp(const Problem& problem, const Candidate& candidate) {
+  // Divided one by one, which is the same and cannot overflow.
+  return {std::max(1, problem.cluster.devices() / candidate.tp / candidate.pp / candidate.cp)};
+}
+
+/// ZeRO shards over the data ranks: with one of them every stage is stage 0.
+std::vector<int> free_zero(const SupportedAxes& axes, const Candidate& candidate) {
+  return candidate.dp == 1 ? std::vector<int>{0} : axes.zero;
+}
+
+std::vector<int> free_micro_batch(const Problem& problem, const Candidate& candidate) {
+  const std::int64_t batch = problem.workload.global_batch;
+  return batch % candidate.dp == 0 ? divisors(batch / candidate.dp) : std::vector<int>{1};
+}
+
+Candidates expand_layout(const Problem& problem, const SupportedAxes& axes,
+                         const SpaceRequest& request) {
+  Candidates all{Candidate{}};
+  all = expand(all, &Candidate::tp, request.tp, axes.tp);
+  all = expand(all, &Candidate::pp, request.pp, axes.pp);
+  all = expand(all, &Candidate::vpp, request.vpp, axes.vpp);
+  all = expand(all, &Candidate::cp, request.cp, axes.cp);
+  all = expand(all, &Candidate::ep, request.ep, axes.ep);
+  all = expand(all, &Candidate::etp, request.etp, axes.etp);
+  all = expand(all, &Candidate::dp, [&](const Candidate& candidate) {
+    return request.dp.empty() ? free_dp(problem, candidate) : canonical(request.dp);
+  });
+  all = expand(all, &Candidate::zero, [&](const Candidate& candidate) {
+    return request.zero.empty() ? free_zero(axes, candidate) : canonical(request.zero);
+  });
+  all = expand(all, &Candidate::hsdp, request.hsdp, axes.hsdp);
+  return expand(all, &Candidate::micro_batch, [&](const Candidate& candidate) {
+    return request.micro_batch.empty() ? free_micro_batch(problem, candidate)
+                                       : canonical(request.micro_batch);
+  });
+}
+
+Candidates expand_techniques(Candidates all, const SupportedAxes& axes,
+                             const SpaceRequest& request) {
+  all = expand(all, &Candidate::sp, request.sp, axes.sp);
+  all = expand(all, &Candidate::schedule, request.schedule, axes.schedule);
+  all = expand(all, &Candidate::recompute, request.recompute, axes.recompute);
+  all = expand(all, &Candidate::offload, request.offload, axes.offload);
+  all = expand(all, &Candidate::attention, request.attention, axes.attention);
+  return expand(all, &Candidate::loss, request.loss, axes.loss);
+}
+
+/// The knob's values that are asked for, in its own order.
+std::vector<std::string> knob_values(const Knob& knob, const SpaceRequest& request) {
+  const auto asked = request.knobs.find(knob.name);
+  if (asked == request.knobs.end() || asked->second.empty()) return {knob.values.front()};
+  std::vector<std::string> values;
+  for (const std::string& value : knob.values) {
+    const auto found = std::find(asked->second.begin(), asked->second.end(), value);
+    if (found != asked->second.end()) values.push_back(value);
+  }
+  return values;
+}
+
+Candidates expand_knob(const Candidates& partial, const Knob& knob, const SpaceRequest& request) {
+  const std::vector<std::string> values = knob_values(knob, request);
+  Candidates expanded;
+  for (const Candidate& candidate : partial) {
+    for (const std::string& value : values) {
+      expanded.push_back(candidate);
+      if (value != knob.values.front()) expanded.back().knobs.emplace_back(knob.name, value);
+    }
+  }
+  return expanded;
+}
+
+/// Sizes of groups and batches start at 1; whatever divides by one may rely on it.
+void check_sizes(const SpaceRequest& request) {
+  const std::pair<const char*, const std::vector<int>*> sizes[] = {
+      {"tp", &request.tp}, {"pp", &request.pp},     {"vpp", &request.vpp},
+      {"cp", &request.cp}, {"ep", &request.ep},     {"etp", &request.etp},
+      {"dp", &request.dp}, {"hsdp", &request.hsdp}, {"micro_batch", &request.micro_batch}};
+  for (const auto& [name, values] : sizes) {
+    for (const int value : *values) {
+      if (value >= 1) continue;
+      throw InputError(
+          {"", std::string("[space] ") + name, std::to_string(value), "must be at least 1", "1"});
+    }
+  }
+}
+
+void check_knobs(const std::vector<Knob>& knobs, const SpaceRequest& request) {
+  std::vector<std::string> names;
+  names.reserve(knobs.size());
+  for (const Knob& knob : knobs) names.push_back(knob.name);
+  for (const auto& [name, values] : request.knobs) {
+    const auto knob = std::find(names.begin(), names.end(), name);
+    if (knob == names.end()) {
+      throw InputError({"", "[space] " + name, "", "is neither an axis nor a knob of the target",
+                        nearest_word(name, names)});
+    }
+    const std::vector<std::string>& known =
+        knobs[static_cast<std::size_t>(knob - names.begin())].values;
+    for (const std::string& value : values) {
+      if (std::find(known.begin(), known.end(), value) != known.end()) continue;
+      throw InputError({"", "[space] " + name, value, "must be one of " + join_words(known),
+                        nearest_word(value, known)});
+    }
+  }
+}
+
+}  // namespace
+
+Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request) {
+  check_sizes(request);
+  check_knobs(traits.knobs, request);
+  Candidates all =
+      expand_techniques(expand_layout(problem, traits.axes, request), traits.axes, request);
+  for (const Knob& knob : traits.knobs) all = expand_knob(all, knob, request);
+
+  const std::vector<Rule> rules = rules_for(traits);
+  Space space;
+  space.counted = static_cast<std::int64_t>(all.size());
+  for (Candidate& candidate : all) {
+    if (const Rule* broken = first_broken(rules, problem, candidate)) {
+      ++space.dropped[broken->name];
+    } else {
+      space.legal.push_back(std::move(candidate));
+    }
+  }
+  return space;
+}
+
+std::optional<BrokenRule> broken_rule(const Problem& problem, const TargetTraits& traits,
+                                      const Candidate& candidate) {
+  const std::vector<Rule> rules = rules_for(traits);
+  const Rule* broken = first_broken(rules, problem, candidate);
+  if (broken == nullptr) return std::nullopt;
+  return BrokenRule{broken->name, fill_rule_text(broken->text, problem, candidate),
+                    fill_rule_text(broken->fix, problem, candidate)};
+}
+
+}  // namespace planwright::search

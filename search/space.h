@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/spec/candidate.h"
+#include "estimator/spec/problem.h"
+#include "estimator/spec/target_traits.h"
+
+namespace planwright::search {
+
+/// The values that a person restricts an axis to. An empty list leaves the axis free.
+struct SpaceRequest {
+  std::vector<int> tp, pp, vpp, cp, ep, etp, dp, zero, hsdp, micro_batch;
+  std::vector<bool> sp;
+  std::vector<Schedule> schedule;
+  std::vector<Recompute> recompute;
+  std::vector<Offload> offload;
+  std::vector<AttentionKernel> attention;
+  std::vector<LossKernel> loss;
+  std::map<std::string, std::vector<std::string>> knobs;  ///< by the knob's name
+  bool operator==(const SpaceRequest&) const = default;
+};
+
+/// Every candidate of a request: the legal ones in canonical order, the others by the first rule
+/// they break. `counted` is the sum of both.
+struct Space {
+  std::vector<Candidate> legal;
+  std::map<std::string, std::int64_t> dropped;
+  std::int64_t counted = 0;
+};
+
+/// All combinations of the axes' values. The canonical order is that of nested loops over tp, pp,
+/// vpp, cp, ep, etp, dp, zero, hsdp, micro_batch, sp, schedule, recompute, offload, attention, loss
+/// and the target's knobs, the last one turning fastest; numbers ascend, words follow the order of
+/// their vocabulary, whatever order the request has them in.
+///
+/// A free axis takes the values that the target supports, with these exceptions: dp is
+/// devices / (tp pp cp); micro_batch is every divisor of global_batch / dp (1 where that is not
+/// whole, so that the rule it breaks counts it once); a knob is at its default. An InputError for a
+/// knob, or a knob's value, that the target does not have.
+Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request);
+
+/// Why a candidate is not legal, in words for people.
+struct BrokenRule {
+  std::string name;
+  std::string text;
+  std::string fix;
+  bool operator==(const BrokenRule&) const = default;
+};
+
+/// The first rule that a candidate breaks, of the general ones (search/rules.h) and then of the
+/// target's own; nullopt if it is legal.
+std::optional<BrokenRule> broken_rule(const Problem& problem, const TargetTraits& traits,
+                                      const Candidate& candidate);
+
+}  // namespace planwright::search

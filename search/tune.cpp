@@ -1,0 +1,165 @@
+#include "search/tune.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "estimator/calibrate.h"
+#include "estimator/price.h"
+#include "search/evidence.h"
+#include "search/heed.h"
+#include "search/propose.h"
+#include "search/prune.h"
+#include "search/rank.h"
+#include "search/repeat.h"
+
+namespace planwright::search {
+namespace {
+
+constexpr std::size_t kRunnersUp = 5;
+
+/// What stays the same throughout a run.
+struct Setting {
+  const Problem& problem;
+  const TargetTraits& traits;
+  const Space& space;
+  const Calibration& prior;
+  const Budget& budget;
+  std::uint64_t seed;
+  std::string problem_hash;
+  std::vector<estimator::Quantities> quantities;
+};
+
+/// What is known at the start of a round. All of it follows from the history.
+struct Round {
+  Calibration calibration;
+  estimator::Pricer pricer;
+  Ranking ranking;
+  Evidence evidence;
+  Pruned pruned;
+  Outlook outlook;
+};
+
+Round assess(const Setting& setting, const std::vector<Trial>& history) {
+  Calibration calibration =
+      estimator::calibrate(setting.problem, setting.traits, setting.prior, history);
+  estimator::Pricer pricer(setting.problem, setting.traits, calibration);
+  Ranking ranking = rank(setting.space, setting.quantities, pricer);
+  Evidence evidence = gather(setting.space, history, setting.budget.scope);
+  heed_out_of_memory(ranking, evidence);
+  heed_surprises(ranking, history);
+  Pruned pruned = prune(ranking, evidence);
+  const Outlook ahead = outlook(ranking, evidence, pruned, setting.budget.margin);
+  return {std::move(calibration), std::move(pricer), std::move(ranking),
+          std::move(evidence),    std::move(pruned), ahead};
+}
+
+/// The next probe, or why there is none.
+std::variant<Choice, std::string> decide(const Setting& setting, const Round& round,
+                                         const std::vector<Trial>& history, double seconds) {
+  const Budget& budget = setting.budget;
+  if (const auto spent = budget_spent(budget, static_cast<int>(history.size()), seconds)) {
+    return *spent;
+  }
+  const auto nothing = nothing_to_gain(budget, round.pruned, round.outlook);
+  if (!nothing) {
+    return *propose(round.ranking, round.evidence, round.pruned, budget.scope, setting.seed);
+  }
+  if (auto repeat = propose_repeat(round.evidence, history, budget.scope, budget.margin)) {
+    return *repeat;
+  }
+  return *nothing;
+}
+
+Proposal proposal_for(const Setting& setting, const Round& round, const Choice& choice) {
+  const Candidate& candidate = setting.space.legal[choice.index];
+  return {candidate, choice.scope,
+          round.pricer.estimate(candidate, setting.quantities[choice.index]), choice.why,
+          choice.improvement};
+}
+
+Trial run_probe(const Setting& setting, const Proposal& proposal, const TuneHooks& hooks) {
+  Trial trial;
+  trial.problem_hash = setting.problem_hash;
+  trial.candidate = proposal.candidate;
+  trial.scope = proposal.scope;
+  trial.estimate = proposal.estimate;
+  trial.why = proposal.why;
+  trial.started_unix_s = hooks.now();
+  trial.outcome = hooks.probe(proposal);
+  trial.finished_unix_s = hooks.now();
+  return trial;
+}
+
+ModelError model_error(const Setting& setting, const Calibration& calibration,
+                       const std::vector<Trial>& history) {
+  const auto median = [&](const Calibration& each) {
+    return estimator::median_time_error(setting.problem, setting.traits, each, history);
+  };
+  return {median(setting.prior), median(calibration)};
+}
+
+Plan conclude(const Setting& setting, const Round& round, const std::vector<Trial>& history) {
+  Plan plan;
+  for (const std::size_t candidate : round.evidence.measured) {
+    const Trial& trial = history[*round.evidence.seen[candidate].measured];
+    if (!plan.winner) {
+      plan.winner = trial;
+    } else if (plan.runners_up.size() < kRunnersUp) {
+      plan.runners_up.push_back(trial);
+    }
+  }
+  plan.dropped = setting.space.dropped;
+  for (const auto& [reason, count] : round.pruned.dropped) plan.dropped[reason] += count;
+  plan.counted = setting.space.counted;
+  plan.probes = static_cast<int>(history.size());
+  plan.gain_left = round.outlook.gain_left;
+  const ModelError error = model_error(setting, round.calibration, history);
+  plan.error_before = error.before;
+  plan.error_after = error.after;
+  return plan;
+}
+
+}  // namespace
+
+Plan tune(const Problem& problem, const TargetTraits& traits, const Space& space,
+          const Calibration& prior, std::vector<Trial> history, const TuneHooks& hooks,
+          const Budget& budget, std::uint64_t seed) {
+  const double began = hooks.now();
+  const Setting setting{problem,
+                        traits,
+                        space,
+                        prior,
+                        budget,
+                        seed,
+                        problem_hash(problem),
+                        quantify(problem, traits, space)};
+  const auto interrupted = [&] { return hooks.interrupted && hooks.interrupted(); };
+  std::string stopped = "interrupted";
+
+  Round round = assess(setting, history);
+  while (!interrupted()) {
+    const auto next = decide(setting, round, history, hooks.now() - began);
+    if (const auto* reason = std::get_if<std::string>(&next)) {
+      stopped = *reason;
+      break;
+    }
+    const Proposal proposal = proposal_for(setting, round, std::get<Choice>(next));
+    Trial trial = run_probe(setting, proposal, hooks);
+    if (trial.outcome.failure() && interrupted()) break;  // cut short: not a finished trial
+    hooks.record(trial);
+    history.push_back(std::move(trial));
+    round = assess(setting, history);
+    if (hooks.on_refit) {
+      hooks.on_refit(round.calibration, model_error(setting, round.calibration, history));
+    }
+  }
+
+  Plan plan = conclude(setting, round, history);
+  plan.seconds = hooks.now() - began;
+  plan.stopped = stopped;
+  return plan;
+}
+
+}  // namespace planwright::search

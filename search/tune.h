@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "estimator/spec/calibration.h"
+#include "estimator/spec/trial.h"
+#include "search/space.h"
+#include "search/stop.h"
+
+namespace planwright::search {
+
+/// Median of |ln(measured / predicted)| of the step time, over all measured trials. Absent while
+/// nothing is measured.
+struct ModelError {
+  std::optional<double> before;  ///< predicted with the prior calibration
+  std::optional<double> after;   ///< predicted with the present one, which was fitted to them
+};
+
+/// Everything of the world that the loop touches.
+struct TuneHooks {
+  /// Runs the probe and waits for its end. Whoever stores trials claims one here, before it starts.
+  std::function<Outcome(const Proposal&)> probe;
+  /// Makes a finished trial safe before anything else happens, and gives it its number.
+  std::function<void(Trial&)> record;
+  /// After each refit; may be empty.
+  std::function<void(const Calibration&, const ModelError&)> on_refit;
+  std::function<double()> now;  ///< Unix time in seconds
+  /// Whether a person asked to stop; may be empty. A probe that comes back as a failure while this
+  /// is true was cut short: it is not a finished trial, is not recorded, and may be tried again.
+  std::function<bool()> interrupted;
+};
+
+/// Proposes, probes, records, refits, until the budget is spent, the space is, or nothing that is
+/// untried is likely to win. The candidates whose measurements cannot be told from the best one's
+/// are then measured again for longer, as far as the budget goes.
+///
+/// `history` holds the finished trials of earlier runs, in order of their numbers: they teach,
+/// count as tried and count towards `Budget::probes`. A run that goes on from a history takes the
+/// same decisions as the one that was interrupted would have.
+///
+/// The plan's `dropped` has the space's rules, and `too_large`, `cannot_win`, `out_of_memory` and
+/// `failed` as of the last round. `error_before` and `error_after` are ModelError's.
+Plan tune(const Problem& problem, const TargetTraits& traits, const Space& space,
+          const Calibration& prior, std::vector<Trial> history, const TuneHooks& hooks,
+          const Budget& budget, std::uint64_t seed);
+
+}  // namespace planwright::search
