@@ -140,6 +140,18 @@ function(add_layering_tests)
   add_test(NAME layering_self_test
       COMMAND Python3::Interpreter ${script} --self-test ${PROJECT_BINARY_DIR}/layering_self_test)
   set_tests_properties(layering layering_self_test PROPERTIES LABELS unit TIMEOUT 120)
+  # And the compiler: a source of studies may see spec and must not find a header of search.
+  file(GLOB spec_headers RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/estimator/spec/*.h)
+  file(GLOB search_headers RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/search/*.h)
+  list(GET spec_headers 0 spec_header)
+  list(GET search_headers 0 search_header)
+  set(crossing ${PROJECT_BINARY_DIR}/generated/crossing.cpp)
+  file(CONFIGURE OUTPUT ${crossing} CONTENT "#include \"${spec_header}\"\n#include \"${search_header}\"\n")
+  add_test(NAME layering_compiler COMMAND_EXPAND_LISTS
+      COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only
+              "-I$<JOIN:$<TARGET_PROPERTY:studies,INCLUDE_DIRECTORIES>,;-I>" ${crossing})
+  set_tests_properties(layering_compiler PROPERTIES LABELS unit TIMEOUT 120
+      PASS_REGULAR_EXPRESSION "fatal error: '?${search_header}'?.*(No such file|not found)")
 endfunction()
 
 # Without this a misspelt layer in USES would silently become a linker flag.

@@ -27,11 +27,12 @@ if(NOT PLANWRIGHT_TORCH_VERSION STREQUAL torch_version)
 endif()
 
 # -idirafter: the wheel carries another fmt, and ours must be found first.
-# Without the USE_ macros the c10d headers are empty.
+# Without the USE_ macros the c10d headers are empty, and without NDEBUG at::RecordFunction and
+# intrusive_ptr are laid out and counted otherwise than in the library.
 add_library(libtorch_headers INTERFACE)
 target_compile_options(libtorch_headers INTERFACE "SHELL:-idirafter ${torch}/include"
     "SHELL:-idirafter ${torch}/include/torch/csrc/api/include")
-target_compile_definitions(libtorch_headers INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+target_compile_definitions(libtorch_headers INTERFACE NDEBUG USE_DISTRIBUTED USE_C10D_GLOO)
 
 # Not libtorch.so: that stub needs libtorch_cuda, which starts only where all of CUDA is installed.
 add_library(libtorch_cpu INTERFACE)

@@ -5,7 +5,7 @@ build_packages="ca-certificates cmake g++ git libbenchmark-dev libceres-dev libc
   libfmt-dev libgmock-dev libgtest-dev libsqlite3-dev libsqlitecpp-dev libtomlplusplus-dev libyaml-cpp-dev
   ninja-build nlohmann-json3-dev python3"
 worker_packages="python3-pip"
-check_packages="clang clang-format clang-tidy"
+check_packages="clang clang-format clang-tidy libclang-rt-dev"
 
 torch_version=2.11.0
 # libtorch_cpu of the CUDA build needs these two even where there is no GPU.
@@ -117,10 +117,13 @@ toolkit_has_headers() {
 # The wheels are large and their headers small: one wheel at a time, and only its headers are kept.
 install_headers() {
   wheels=$small_header_wheels
-  [ -e "$torch_dir/.gpu-complete" ] || wheels="$header_wheels $wheels"
-  echo "Fetching the CUDA headers for planwright-worker-cuda (970 MB, of which 11 MB are kept; 1 to 5 minutes)"
+  if ! [ -e "$torch_dir/.gpu-complete" ]; then
+    wheels="$header_wheels $wheels"
+    echo "Fetching the CUDA headers for planwright-worker-cuda (970 MB, of which 11 MB are kept; 1 to 5 minutes)"
+  fi
   for wheel in $wheels; do
-    scratch=$(mktemp -d "$deps_dir/wheel.XXXXXX")
+    scratch=$deps_dir/wheel.part
+    rm -rf "$scratch"
     pip download --dest "$scratch" --only-binary=:all: --no-deps "$wheel"
     "$python" - "$torch_dir" "$scratch"/*.whl <<'END'
 import sys, zipfile

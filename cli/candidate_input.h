@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "cli/settings.h"
+#include "estimator/spec/candidate.h"
+#include "estimator/spec/target_traits.h"
+#include "search/space.h"
+
+namespace planwright::cli {
+
+/// [candidate]: one value per axis; what is not given is 1 or off, and dp is
+/// devices / (tp pp cp), rounded down. Whether it is legal is for the rules to say; an InputError
+/// for a knob that is none of `knobs`.
+Candidate read_candidate(const Settings& settings, int devices, const std::vector<Knob>& knobs);
+
+/// [space], and for axes that it does not name [candidate]: the values of each axis. What is not
+/// given is free.
+search::SpaceRequest read_space(const Settings& settings);
+
+}  // namespace planwright::cli

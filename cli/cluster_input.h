@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/settings.h"
+#include "estimator/spec/cluster_spec.h"
+
+namespace planwright::cli {
+
+/// The devices that a problem is for.
+struct ClusterInput {
+  ClusterSpec cluster;
+  bool here = false;  ///< they are in this host, so that a probe can run on them
+  std::vector<std::string> warnings;
+};
+
+/// [cluster]: a preset, this host's GPUs or its CPU, with what the user knows better.
+ClusterInput read_cluster(const Settings& settings);
+
+}  // namespace planwright::cli

@@ -1,0 +1,59 @@
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/console.h"
+#include "cli/legality.h"
+#include "cli/print_estimate.h"
+#include "cli/prior.h"
+#include "cli/problem_input.h"
+#include "cli/verbs.h"
+
+namespace planwright::cli {
+namespace {
+
+const Verb kVerb{
+    .name = "estimate",
+    .summary = "What one candidate needs in memory and time; nothing is started.",
+    .arguments = "[FILE.toml]",
+    .example =
+        "planwright estimate --model llama-2-7b --device A100-SXM4-80GB --devices 8 --seq 4096 "
+        "--global-batch 64 --zero 1 --recompute full",
+    .tables = {Table::model, Table::cluster, Table::job, Table::candidate},
+    .most_words = 1,
+    .takes_file = true,
+};
+
+int exit_code(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::fits:
+      return kExitDone;
+    case Verdict::too_large:
+      return kExitNothingFeasible;
+    case Verdict::invalid:
+      break;
+  }
+  return kExitWrongInput;
+}
+
+}  // namespace
+
+int run_estimate(const Arguments& arguments) {
+  const CommandLine line = read_command_line(kVerb, arguments);
+  const Console console(line.common);
+  if (line.help) return print_help(kVerb);
+
+  const auto [input, candidate] = read_one_candidate(line.settings);
+  for (const std::string& warning : input.warnings) console.warning(warning);
+  const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
+  const Estimate estimate = judge(input, candidate, prior);
+
+  console.print(estimate_text(input.problem, candidate, estimate, console.result_paint()));
+  Json json{{"schema", "planwright.estimate/1"}};
+  json.update(estimate_json(input.problem, candidate, estimate));
+  console.print_json(json);
+  if (console.json() && !estimate.reason.empty()) console.failure(estimate.reason);
+  return exit_code(estimate.verdict);
+}
+
+}  // namespace planwright::cli

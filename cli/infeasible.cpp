@@ -1,0 +1,57 @@
+#include "cli/infeasible.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "cli/print_table.h"
+
+namespace planwright::cli {
+namespace {
+
+Bytes at_least(const OutOfMemory& full) { return full.allocated + full.requested; }
+
+/// Device memory whose capacity, headroom taken off, is `wanted`.
+Bytes device_memory_for(const Problem& problem, Bytes wanted) {
+  const Headroom& headroom = problem.workload.headroom;
+  const Bytes together = wanted + headroom.bytes;
+  return {static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(together.value) / (1 - headroom.fraction)))};
+}
+
+}  // namespace
+
+std::string infeasible_text(const search::Space& space, const search::Ranking& ranking,
+                            const std::vector<estimator::Quantities>& quantities,
+                            const estimator::Pricer& pricer) {
+  if (space.legal.empty()) {
+    return fmt::format("none of the {} is legal; rules that they break: {}",
+                       counted(space.counted, "candidate"), counts_text(space.dropped));
+  }
+  const auto nearest = search::nearest_miss(space, ranking, quantities, pricer);
+  if (!nearest) return "";
+  return fmt::format("none of the {} fits; the nearest, {}: {}",
+                     counted(space.counted, "candidate"),
+                     describe(space.legal[ranking.too_large.front()]), nearest->reason);
+}
+
+std::string out_of_memory_text(const Problem& problem, const std::vector<Trial>& trials) {
+  const Trial* nearest = nullptr;
+  for (const Trial& trial : trials) {
+    const OutOfMemory* full = trial.outcome.out_of_memory();
+    if (full == nullptr) continue;
+    if (nearest == nullptr || at_least(*full) < at_least(*nearest->outcome.out_of_memory())) {
+      nearest = &trial;
+    }
+  }
+  if (nearest == nullptr) return "";
+  const OutOfMemory& full = *nearest->outcome.out_of_memory();
+  return fmt::format(
+      "every probe ran out of memory; the nearest, {}: {} did not fit on rank {} in {}, "
+      "short of at least {} GiB of {} GiB; it may fit with --memory {}B or more",
+      describe(nearest->candidate), word(full.account), full.rank, word(full.phase),
+      gib_text(at_least(full) - full.capacity, full.capacity), gib_text(full.capacity),
+      device_memory_for(problem, at_least(full)).value);
+}
+
+}  // namespace planwright::cli

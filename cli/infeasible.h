@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/spec/problem.h"
+#include "estimator/spec/trial.h"
+#include "search/rank.h"
+
+/// The messages of exit code 3: what does not fit, by how much, and the smallest change that would.
+namespace planwright::cli {
+
+/// By the model: the plan that is nearest to fitting, or the rules that no candidate meets. Empty
+/// if a plan fits.
+std::string infeasible_text(const search::Space& space, const search::Ranking& ranking,
+                            const std::vector<estimator::Quantities>& quantities,
+                            const estimator::Pricer& pricer);
+
+/// By measurement: the trial that came nearest before it ran out of memory. Empty if none did.
+std::string out_of_memory_text(const Problem& problem, const std::vector<Trial>& trials);
+
+}  // namespace planwright::cli

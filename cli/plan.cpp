@@ -1,0 +1,92 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/console.h"
+#include "cli/infeasible.h"
+#include "cli/print_ranking.h"
+#include "cli/prior.h"
+#include "cli/problem_input.h"
+#include "cli/verbs.h"
+#include "estimator/price.h"
+#include "launcher/clock.h"
+#include "search/rules.h"
+
+namespace planwright::cli {
+namespace {
+
+const Verb kVerb{
+    .name = "plan",
+    .summary = "Every candidate that fits, fastest first; nothing is started.",
+    .arguments = "[FILE.toml]",
+    .example =
+        "planwright plan --model llama-2-7b --device A100-SXM4-80GB --devices 8 --seq 4096 "
+        "--global-batch 64",
+    .tables = {Table::model, Table::cluster, Table::job, Table::space},
+    .axes = Table::space,
+    .own = {"top", "explain-dropped"},
+    .most_words = 1,
+    .takes_file = true,
+};
+
+constexpr std::size_t kTop = 20;
+
+std::size_t read_top(const Settings& settings) {
+  const Setting* top = settings.find(Table::none, "top");
+  return top == nullptr ? kTop : static_cast<std::size_t>(parse_count(*top, 1));
+}
+
+RankingReport make_report(const ManyCandidates& many, const Calibration& prior, std::size_t top) {
+  const Problem& problem = many.input.problem;
+  const TargetTraits& traits = many.input.traits();
+  RankingReport report;
+  report.space = search::enumerate(problem, traits, many.space);
+  const auto quantities = search::quantify(problem, traits, report.space);
+  const estimator::Pricer pricer(problem, traits, prior);
+  report.ranking = search::rank(report.space, quantities, pricer);
+  const std::size_t shown = std::min(top, report.ranking.fits.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::size_t index = report.ranking.fits[i];
+    report.top.push_back(pricer.estimate(report.space.legal[index], quantities[index]));
+  }
+  report.infeasible = infeasible_text(report.space, report.ranking, quantities, pricer);
+  return report;
+}
+
+std::vector<Rule> rules_that_dropped(const TargetTraits& traits, const search::Space& space) {
+  std::vector<Rule> broken;
+  for (Rule& rule : search::rules_for(traits)) {
+    if (space.dropped.count(rule.name) > 0) broken.push_back(std::move(rule));
+  }
+  return broken;
+}
+
+}  // namespace
+
+int run_plan(const Arguments& arguments) {
+  const CommandLine line = read_command_line(kVerb, arguments);
+  const Console console(line.common);
+  if (line.help) return print_help(kVerb);
+
+  const double began = launcher::monotonic_s();
+  const std::size_t top = read_top(line.settings);
+  const ManyCandidates many = read_many_candidates(line.settings);
+  for (const std::string& warning : many.input.warnings) console.warning(warning);
+  const Calibration prior = read_prior(many.input, line.settings, Benchmark::if_known, console);
+  RankingReport report = make_report(many, prior, top);
+  if (line.settings.marked(Table::none, "explain-dropped")) {
+    report.broken = rules_that_dropped(many.input.traits(), report.space);
+  }
+
+  console.print(ranking_text(many.input.problem, report, console.result_paint()));
+  Json json{{"schema", "planwright.plan/1"}};
+  json.update(ranking_json(many.input.problem, report));
+  json["seconds"] = launcher::monotonic_s() - began;
+  console.print_json(json);
+  if (report.infeasible.empty()) return kExitDone;
+  console.failure(report.infeasible);
+  return kExitNothingFeasible;
+}
+
+}  // namespace planwright::cli

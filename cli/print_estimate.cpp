@@ -1,0 +1,108 @@
+#include "cli/print_estimate.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "cli/print_table.h"
+#include "estimator/spec/json.h"
+
+namespace planwright::cli {
+namespace {
+
+bool is_inside_allocator(Account account) {
+  return account != Account::context && account != Account::fragmentation;
+}
+
+std::string verdict_line(const Problem& problem, const Estimate& estimate, const Paint& paint) {
+  if (estimate.verdict == Verdict::invalid) {
+    return fmt::format("{}: {}\n", paint.bad("invalid"), estimate.reason);
+  }
+  const StageEstimate& peak = estimate.peak();
+  const Bytes judged = peak.device_used.value_or(peak.accounts.allocated());
+  const bool fits = estimate.verdict == Verdict::fits;
+  std::string text = fmt::format(
+      "{}: peak {} GiB of {} GiB (rank {}, {}), probability of fitting {:.2f}\n",
+      fits ? paint.good("fits") : paint.bad("too large"), gib_text(judged),
+      gib_text(capacity(problem)), estimate.peak_rank, word(peak.phase), estimate.fit_probability);
+  if (!fits) text += fmt::format("{}\n", estimate.reason);
+  return text;
+}
+
+/// One line per account that has anything in it; what holds them together below.
+std::string memory_table(const Estimate& estimate, const Paint& paint) {
+  const StageEstimate& peak = estimate.peak();
+  const Bytes scale = peak.device_used.value_or(peak.accounts.allocated());
+  std::vector<std::vector<std::string>> rows;
+  const auto row = [&](std::string name, Bytes bytes) {
+    rows.push_back({std::move(name), gib_text(bytes, scale)});
+  };
+  const auto add = [&](bool inside) {
+    for (std::size_t i = 0; i < kWordCount<Account>; ++i) {
+      const auto account = static_cast<Account>(i);
+      const Bytes bytes = peak.accounts[account];
+      if (is_inside_allocator(account) != inside || bytes == Bytes{}) continue;
+      row(fmt::format("  {}", word(account)), bytes);
+    }
+  };
+  add(true);
+  row("allocated", peak.accounts.allocated());
+  add(false);
+  if (peak.reserved) row("reserved", *peak.reserved);
+  if (peak.device_used) row("device", *peak.device_used);
+  if (estimate.host_bytes > Bytes{}) row("host", estimate.host_bytes);
+  return table_text({{"memory", Align::left}, {"GiB", Align::right}}, rows, paint);
+}
+
+std::string time_table(const Estimate& estimate, const Paint& paint) {
+  const TimeSplit& time = estimate.time;
+  const std::pair<const char*, Seconds> parts[] = {{"compute", time.compute},
+                                                   {"recompute", time.recompute},
+                                                   {"communication", time.communication},
+                                                   {"bubble", time.bubble},
+                                                   {"optimizer", time.optimizer},
+                                                   {"offload", time.offload}};
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, seconds] : parts) {
+    if (seconds > Seconds{}) rows.push_back({fmt::format("  {}", name), ms_text(seconds)});
+  }
+  rows.push_back({"step", ms_text(estimate.step_time)});
+  return table_text({{"time", Align::left}, {"ms", Align::right}}, rows, paint);
+}
+
+}  // namespace
+
+std::string problem_text(const Problem& problem) {
+  const Workload& work = problem.workload;
+  return fmt::format("{} on {} x {} ({} GiB each), {}: {} {}, seq {}, global batch {}",
+                     problem.model.name, problem.cluster.devices(), problem.cluster.device.name,
+                     gib_text(problem.cluster.device.memory), problem.target, word(work.job),
+                     word(work.precision), work.seq, work.global_batch);
+}
+
+std::string estimate_text(const Problem& problem, const Candidate& candidate,
+                          const Estimate& estimate, const Paint& paint) {
+  std::string text = fmt::format("{}\n{}\n{}", problem_text(problem), describe(candidate),
+                                 verdict_line(problem, estimate, paint));
+  if (estimate.verdict == Verdict::invalid) return text;
+  text += fmt::format("\n{}\n{}\n", memory_table(estimate, paint), time_table(estimate, paint));
+  text += fmt::format("{} tokens/s/device", rate_text(estimate.tokens_per_second_per_device));
+  if (estimate.mfu) text += fmt::format(", MFU {:.1f} %", 100 * *estimate.mfu);
+  text += fmt::format("\nspread: memory {:.1f} %, time {:.0f} % (one standard deviation)\n",
+                      100 * estimate.memory_rel, 100 * estimate.time_rel);
+  return text;
+}
+
+Json estimate_json(const Problem& problem, const Candidate& candidate, const Estimate& estimate) {
+  Json json = to_json(estimate);
+  json["candidate"] = full_json(candidate);
+  json["target"] = problem.target;
+  json["capacity_bytes"] = capacity(problem).value;
+  return json;
+}
+
+}  // namespace planwright::cli

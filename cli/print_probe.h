@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "cli/console.h"
+#include "estimator/spec/estimate.h"
+#include "estimator/spec/outcome.h"
+#include "estimator/spec/problem.h"
+
+namespace planwright::cli {
+
+/// What a measured probe did, or how it ended; one clause: "ok, 0.1523 GiB, 1301 tokens/s/device",
+/// "out of memory: rank 1 asked for ...".
+std::string outcome_text(const Outcome& outcome, const Paint& paint);
+
+/// Predicted and measured side by side, by account at the worst rank's peak.
+std::string probe_text(const Problem& problem, const Candidate& candidate, const Estimate& estimate,
+                       const Outcome& outcome, const Paint& paint);
+
+/// CLI.md's document of `probe`, without its schema.
+Json probe_json(const Problem& problem, const Candidate& candidate, const ProbeScope& scope,
+                const Estimate& estimate, const Outcome& outcome);
+
+}  // namespace planwright::cli

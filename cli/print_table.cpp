@@ -1,0 +1,72 @@
+#include "cli/print_table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace planwright::cli {
+namespace {
+
+std::string padded(const std::string& cell, std::size_t width, Align align) {
+  return align == Align::left ? fmt::format("{:<{}}", cell, width)
+                              : fmt::format("{:>{}}", cell, width);
+}
+
+std::string line(const std::vector<Column>& columns, const std::vector<std::size_t>& widths,
+                 const std::vector<std::string>& cells) {
+  std::string text;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    text += (i == 0 ? "" : "  ") + padded(cells[i], widths[i], columns[i].align);
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+}  // namespace
+
+std::string table_text(const std::vector<Column>& columns,
+                       const std::vector<std::vector<std::string>>& rows, const Paint& paint) {
+  std::vector<std::string> titles;
+  std::vector<std::size_t> widths;
+  for (const Column& column : columns) {
+    titles.push_back(column.title);
+    widths.push_back(column.title.size());
+  }
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text = paint.bold(line(columns, widths, titles)) + "\n";
+  for (const auto& row : rows) text += line(columns, widths, row) + "\n";
+  return text;
+}
+
+std::string gib_text(Bytes bytes, Bytes scale) {
+  return fmt::format("{:.{}f}", gib(bytes), gib(scale) < 1 ? 4 : 2);
+}
+
+std::string ms_text(Seconds seconds) {
+  const double ms = 1e3 * seconds.value;
+  return ms >= 10 ? fmt::format("{:.1f}", ms) : fmt::format("{:.3f}", ms);
+}
+
+std::string rate_text(double per_second) {
+  return per_second >= 10 ? fmt::format("{:.0f}", per_second) : fmt::format("{:.2f}", per_second);
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string counts_text(const std::map<std::string, std::int64_t>& counts) {
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [reason, count] : sorted) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", reason, count);
+  }
+  return text;
+}
+
+}  // namespace planwright::cli

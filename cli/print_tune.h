@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "estimator/spec/problem.h"
+#include "estimator/spec/trial.h"
+#include "search/tune.h"
+
+/// The story of a tuning run and its result, for people and as JSON lines.
+namespace planwright::cli {
+
+/// Which candidate is probed, why, and what is expected of it.
+std::string proposal_text(std::int64_t number, const Proposal& proposal, const Paint& paint);
+/// How it ended, below that.
+std::string finished_text(const Trial& trial, const Paint& paint);
+
+Json probe_started_json(std::int64_t number, const Proposal& proposal);
+Json probe_finished_json(const Trial& trial);
+Json refit_json(const Calibration& calibration, const search::ModelError& error);
+
+/// A finished run: the plan with its evidence, and where it is kept.
+struct TuneResult {
+  Plan plan;
+  std::string storage;
+  std::string study;
+  std::vector<std::string> emit;  ///< the command that makes the launch configuration
+};
+
+std::string result_text(const Problem& problem, const TuneResult& result, const Paint& paint);
+Json result_json(const Problem& problem, const TuneResult& result);
+
+}  // namespace planwright::cli

@@ -1,0 +1,88 @@
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/console.h"
+#include "cli/legality.h"
+#include "cli/print_estimate.h"
+#include "cli/print_probe.h"
+#include "cli/prior.h"
+#include "cli/problem_input.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
+#include "cli/verbs.h"
+
+namespace planwright::cli {
+namespace {
+
+const Verb kVerb{
+    .name = "probe",
+    .summary = "Measures one candidate on the devices of this host.",
+    .arguments = "[FILE.toml]",
+    .example = "planwright probe docs/demo/demo.toml --micro-batch 2 --zero 1",
+    .tables = {Table::model, Table::cluster, Table::job, Table::candidate, Table::budget,
+               Table::launch},
+    .most_words = 1,
+    .takes_file = true,
+};
+
+int exit_code(OutcomeKind kind) {
+  switch (kind) {
+    case OutcomeKind::ok:
+      return kExitDone;
+    case OutcomeKind::out_of_memory:
+      return kExitNothingFeasible;
+    default:
+      return kExitWorldFailed;
+  }
+}
+
+Outcome measure(const ProblemInput& input, const Candidate& candidate, const ProbeScope& scope,
+                const CommandLine& line, const Console& console) {
+  launcher::RunOptions options = read_run_options(line.settings);
+  require_worker(input, options);
+  on_signal(OnSignal::ask);
+  ProbeProgress progress(console, "probe", scope.warmup + scope.steps);
+  options.progress = [&](const launcher::ProgressEvent& event) { progress.show(event); };
+  const auto job =
+      launcher::make_train_job(input.problem, candidate, scope, input.traits(), line.common.seed);
+  return launcher::run_probe(job, options);
+}
+
+/// Nothing ran: the JSON is that of the estimate, with its verdict.
+int refuse_illegal(const ProblemInput& input, const Candidate& candidate, const Estimate& estimate,
+                   const Console& console) {
+  Json json{{"schema", "planwright.probe/1"}};
+  json.update(estimate_json(input.problem, candidate, estimate));
+  console.print_json(json);
+  console.failure(estimate.reason);
+  return kExitWrongInput;
+}
+
+}  // namespace
+
+int run_probe(const Arguments& arguments) {
+  const CommandLine line = read_command_line(kVerb, arguments);
+  const Console console(line.common);
+  if (line.help) return print_help(kVerb);
+
+  const auto [input, candidate] = read_one_candidate(line.settings);
+  const ProbeScope scope = read_scope(line.settings);
+  for (const std::string& warning : input.warnings) console.warning(warning);
+  require_devices_here(input);
+  const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
+  const Estimate estimate = judge(input, candidate, prior);
+  if (estimate.verdict == Verdict::invalid) {
+    return refuse_illegal(input, candidate, estimate, console);
+  }
+
+  const Outcome outcome = measure(input, candidate, scope, line, console);
+  console.print(probe_text(input.problem, candidate, estimate, outcome, console.result_paint()));
+  Json json{{"schema", "planwright.probe/1"}};
+  json.update(probe_json(input.problem, candidate, scope, estimate, outcome));
+  console.print_json(json);
+  if (outcome.kind() != OutcomeKind::ok) console.failure(outcome_text(outcome, Paint{}));
+  return exit_code(outcome.kind());
+}
+
+}  // namespace planwright::cli

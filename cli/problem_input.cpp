@@ -1,0 +1,183 @@
+#include "cli/problem_input.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/candidate_input.h"
+#include "cli/cluster_input.h"
+#include "cli/signals.h"
+#include "cli/sizes.h"
+#include "cli/targets.h"
+#include "cli/workload_input.h"
+#include "estimator/models.h"
+
+namespace planwright::cli {
+namespace {
+
+ModelSpec read_model(const Settings& settings) {
+  const Setting* model = settings.find(Table::model, "model");
+  if (model == nullptr) {
+    refuse({"", kCommandLine, "--model"},
+           "is required: a Hugging Face config.json, its folder or a preset's name");
+  }
+  return estimator::find_model(model->text, model->file, model->key);
+}
+
+/// Everything but the workload, which needs to know the candidate first.
+ProblemInput read_frame(const Settings& settings) {
+  ProblemInput input;
+  const Setting* target = settings.find(Table::job, "target");
+  input.target = &find_target(target == nullptr ? Setting{"builtin", "", ""} : *target);
+  input.problem.target = input.traits().name;
+  input.problem.target_version = input.traits().version;
+  input.problem.traits_revision = input.traits().revision;
+  input.problem.model = read_model(settings);
+  ClusterInput cluster = read_cluster(settings);
+  input.problem.cluster = std::move(cluster.cluster);
+  input.devices_here = cluster.here;
+  input.warnings = std::move(cluster.warnings);
+  return input;
+}
+
+/// The first axis that stands beside a plan file, which has them all.
+void refuse_axes_beside(const Settings& settings, const Setting& plan) {
+  for (const Key& key : all_keys()) {
+    if (key.table != Table::candidate || key.name == "plan") continue;
+    const Setting* axis = settings.find(Table::candidate, key.name);
+    // The axes of a file stand for the other verbs; only what is typed beside --plan contradicts
+    // it.
+    if (axis != nullptr && axis->file == plan.file) {
+      refuse(*axis, fmt::format("contradicts {}, which has every axis", plan.key));
+    }
+  }
+}
+
+ProblemInput input_of_plan(const launcher::PlanFile& plan, const Settings& settings,
+                           const Setting& file) {
+  for (const Table table : {Table::cluster, Table::job}) {
+    if (settings.has_any(table)) {
+      refuse(file, fmt::format("has its own problem: leave out what belongs in [{}], or give the "
+                               "model too",
+                               kTableNames[static_cast<std::size_t>(table)]));
+    }
+  }
+  ProblemInput input;
+  input.problem = plan.problem;
+  input.target = &find_target({plan.problem.target, file.text, "target"});
+  const ClusterSpec& wanted = plan.problem.cluster;
+  Settings device;
+  device.set(
+      Table::cluster, "device",
+      {wanted.device.kind == DeviceKind::cpu ? "cpu" : wanted.device.name, file.text, "device"});
+  device.set(Table::cluster, "devices", {std::to_string(wanted.devices()), file.text, "devices"});
+  const ClusterInput here = read_cluster(device);
+  input.devices_here = here.here;
+  if (here.here && here.cluster.device.name != wanted.device.name) {
+    input.warnings.push_back(fmt::format("the plan was made for {}; this host has {}",
+                                         wanted.device.name, here.cluster.device.name));
+  }
+  return input;
+}
+
+OneCandidate read_plan(const Settings& settings, const Setting& file) {
+  refuse_axes_beside(settings, file);
+  launcher::PlanFile plan = launcher::load_plan_file(file.text);
+  OneCandidate one;
+  one.candidate = std::move(plan.candidate);
+  if (settings.has_any(Table::model)) {
+    one.input = read_frame(settings);
+    one.input.problem.workload = read_workload(settings, one.input.traits(), std::nullopt);
+  } else {
+    one.input = input_of_plan(plan, settings, file);
+  }
+  return one;
+}
+
+}  // namespace
+
+OneCandidate read_one_candidate(const Settings& settings) {
+  if (const Setting* plan = settings.find(Table::candidate, "plan")) {
+    return read_plan(settings, *plan);
+  }
+  OneCandidate one;
+  one.input = read_frame(settings);
+  one.candidate =
+      read_candidate(settings, one.input.problem.cluster.devices(), one.input.traits().knobs);
+  const std::int64_t at_once = std::int64_t{one.candidate.dp} * one.candidate.micro_batch;
+  one.input.problem.workload = read_workload(settings, one.input.traits(), at_once);
+  return one;
+}
+
+ManyCandidates read_many_candidates(const Settings& settings) {
+  ManyCandidates many;
+  many.input = read_frame(settings);
+  many.input.problem.workload = read_workload(settings, many.input.traits(), std::nullopt);
+  many.space = read_space(settings);
+  return many;
+}
+
+ProbeScope read_scope(const Settings& settings) {
+  ProbeScope scope;
+  if (const Setting* mode = settings.find(Table::budget, "mode")) {
+    scope.kind = parse_setting_word<ScopeKind>(*mode);
+    if (scope.kind != ScopeKind::full) refuse(*mode, "is not in this version", "full");
+  }
+  if (const Setting* steps = settings.find(Table::budget, "steps")) {
+    scope.steps = parse_count(*steps, 1);
+  }
+  if (const Setting* warmup = settings.find(Table::budget, "warmup")) {
+    scope.warmup = parse_count(*warmup, 0);
+  }
+  return scope;
+}
+
+search::Budget read_budget(const Settings& settings) {
+  search::Budget budget;
+  budget.scope = read_scope(settings);
+  if (const Setting* probes = settings.find(Table::budget, "probes")) {
+    budget.probes = parse_count(*probes, 1);
+  }
+  if (const Setting* time = settings.find(Table::budget, "time")) {
+    budget.seconds = parse_duration(*time).value;
+  }
+  return budget;
+}
+
+launcher::RunOptions read_run_options(const Settings& settings) {
+  launcher::RunOptions options;
+  options.interrupted = interrupted;
+  if (const Setting* worker = settings.find(Table::launch, "worker")) options.worker = worker->text;
+  if (const Setting* timeout = settings.find(Table::launch, "timeout")) {
+    options.deadline_s = parse_duration(*timeout).value;
+  }
+  if (const Setting* watchdog = settings.find(Table::launch, "watchdog")) {
+    options.watchdog_s = parse_duration(*watchdog).value;
+  }
+  if (const Setting* environment = settings.find(Table::launch, "environment")) {
+    options.environment = parse_pairs(*environment);
+  }
+  return options;
+}
+
+void require_devices_here(const ProblemInput& input) {
+  if (input.devices_here) return;
+  const ClusterSpec& cluster = input.problem.cluster;
+  refuse(
+      {cluster.device.name, kCommandLine, "--device"},
+      fmt::format("cannot be measured here: this host does not have {} of them; estimate and plan "
+                  "work without",
+                  cluster.devices()),
+      "cpu");
+}
+
+void require_worker(const ProblemInput& input, const launcher::RunOptions& options) {
+  const std::string worker = launcher::worker_path(options, input.problem.cluster.device.kind);
+  if (access(worker.c_str(), X_OK) == 0) return;
+  throw WorldError(fmt::format("the worker {} cannot be run ({}); `./dev build` makes it", worker,
+                               std::strerror(errno)));
+}
+
+}  // namespace planwright::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "cli/console.h"
+#include "launcher/probe_runner.h"
+
+namespace planwright::cli {
+
+/// The live line of a running probe on a terminal: "probe 3: step 2 of 4, 1.8 s". Nothing
+/// elsewhere, where each probe's end is a line of its own.
+class ProbeProgress {
+ public:
+  /// `steps` are those of warm-up and measurement together.
+  ProbeProgress(const Console& console, std::string title, int steps);
+  ~ProbeProgress();
+  ProbeProgress(const ProbeProgress&) = delete;
+  ProbeProgress& operator=(const ProbeProgress&) = delete;
+
+  void show(const launcher::ProgressEvent& event);
+
+ private:
+  const Console& console_;
+  std::string title_;
+  int steps_;
+};
+
+}  // namespace planwright::cli

@@ -1,0 +1,32 @@
+#include "cli/targets.h"
+
+#include <fmt/core.h>
+
+#include "launcher/targets/builtin/emit.h"
+
+namespace planwright::cli {
+namespace {
+
+const std::vector<launcher::Target>& registry() {
+  static const std::vector<launcher::Target> kTargets{targets::builtin::target()};
+  return kTargets;
+}
+
+}  // namespace
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const launcher::Target& target : registry()) names.push_back(target.traits.name);
+  return names;
+}
+
+const launcher::Target& find_target(const Setting& name) {
+  for (const launcher::Target& target : registry()) {
+    if (target.traits.name == name.text) return target;
+  }
+  refuse(name,
+         fmt::format("is not a target of this version, which has {}", join_words(target_names())),
+         nearest_word(name.text, target_names()));
+}
+
+}  // namespace planwright::cli

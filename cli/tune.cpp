@@ -1,0 +1,146 @@
+#include "search/tune.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/console.h"
+#include "cli/infeasible.h"
+#include "cli/print_estimate.h"
+#include "cli/print_probe.h"
+#include "cli/print_table.h"
+#include "cli/print_tune.h"
+#include "cli/prior.h"
+#include "cli/problem_input.h"
+#include "cli/signals.h"
+#include "cli/storage_input.h"
+#include "cli/tune_session.h"
+#include "cli/verbs.h"
+#include "estimator/calibrate.h"
+#include "studies/store.h"
+
+namespace planwright::cli {
+namespace {
+
+const Verb kVerb{
+    .name = "tune",
+    .summary =
+        "Finds the fastest candidate that really fits, by probing on this host; goes on with a "
+        "study that exists.",
+    .arguments = "[FILE.toml]",
+    .example = "planwright tune docs/demo/demo.toml --probes 6 --storage /tmp/demo.db",
+    .tables = {Table::model, Table::cluster, Table::job, Table::space, Table::budget, Table::launch,
+               Table::storage},
+    .axes = Table::space,
+    .own = {"resume"},
+    .most_words = 1,
+    .takes_file = true,
+};
+
+/// Trials that say something about their candidates.
+std::vector<Trial> finished_trials(studies::Store& store, const studies::StudyRef& study) {
+  std::vector<Trial> trials = store.trials(study);
+  trials.erase(std::remove_if(trials.begin(), trials.end(), studies::cut_short), trials.end());
+  return trials;
+}
+
+/// A study that was made or found, and what was measured for it before.
+struct OpenStudy {
+  studies::Store store;
+  studies::StudyRef ref;
+  std::vector<Trial> history;
+};
+
+OpenStudy open_study(const Settings& settings, const Problem& problem, const Console& console) {
+  studies::Store store = studies::Store::open(storage_path(settings), studies::OpenMode::create);
+  const studies::StudyRef ref = store.open_study(study_name(settings, problem), problem);
+  if (const int dead = store.fail_dead_owners(ref); dead > 0) {
+    console.story(fmt::format("{} of a tuner that is gone: now failed, to be tried again",
+                              counted(dead, "probe")));
+  }
+  std::vector<Trial> history = finished_trials(store, ref);
+  for (const std::string& warning : store.take_warnings()) console.warning(warning);
+  return {std::move(store), ref, std::move(history)};
+}
+
+void tell_start(const Problem& problem, const search::Space& space, const OpenStudy& study,
+                const Console& console) {
+  console.story(problem_text(problem));
+  console.story(fmt::format("study {} in {}: {}, {} legal, {} so far", study.ref.name,
+                            study.store.path(), counted(space.counted, "candidate"),
+                            space.legal.size(),
+                            counted(static_cast<std::int64_t>(study.history.size()), "trial")));
+}
+
+void tell_result(const Problem& problem, const Plan& plan, const OpenStudy& study,
+                 const Console& console) {
+  const std::string& path = study.store.path();
+  const TuneResult result{plan,
+                          path,
+                          study.ref.name,
+                          {"planwright", "emit", "--storage", path, "--study", study.ref.name}};
+  console.print(result_text(problem, result, console.result_paint()));
+  console.print_json(result_json(problem, result));
+}
+
+struct Ending {
+  int exit_code = kExitDone;
+  std::string message;  ///< empty when a plan was measured
+};
+
+/// Why no plan was measured: nothing fits, or the world failed.
+Ending ending_without_plan(const ProblemInput& input, const search::Space& space,
+                           const Calibration& prior, const std::vector<Trial>& trials) {
+  const Problem& problem = input.problem;
+  const auto failed = std::find_if(trials.begin(), trials.end(), [](const Trial& trial) {
+    return trial.outcome.failure() != nullptr;
+  });
+  if (failed != trials.end()) {
+    return {kExitWorldFailed, fmt::format("no plan was measured; trial {}: {}", failed->number,
+                                          outcome_text(failed->outcome, Paint{}))};
+  }
+  const auto quantities = search::quantify(problem, input.traits(), space);
+  const estimator::Pricer pricer(problem, input.traits(),
+                                 estimator::calibrate(problem, input.traits(), prior, trials));
+  const search::Ranking ranking = search::rank(space, quantities, pricer);
+  std::string message = infeasible_text(space, ranking, quantities, pricer);
+  if (message.empty()) message = out_of_memory_text(problem, trials);
+  if (!message.empty()) return {kExitNothingFeasible, message};
+  return {kExitWorldFailed, "no plan was measured: the budget was spent before a probe could end"};
+}
+
+}  // namespace
+
+int run_tune(const Arguments& arguments) {
+  const CommandLine line = read_command_line(kVerb, arguments);
+  const Console console(line.common);
+  if (line.help) return print_help(kVerb);
+
+  const ManyCandidates many = read_many_candidates(line.settings);
+  const ProblemInput& input = many.input;
+  const search::Budget budget = read_budget(line.settings);
+  const launcher::RunOptions options = read_run_options(line.settings);
+  const search::Space space = search::enumerate(input.problem, input.traits(), many.space);
+  for (const std::string& warning : input.warnings) console.warning(warning);
+  require_devices_here(input);
+  require_worker(input, options);
+
+  on_signal(OnSignal::ask);
+  OpenStudy study = open_study(line.settings, input.problem, console);
+  tell_start(input.problem, space, study, console);
+  const Calibration prior = read_prior(input, line.settings, Benchmark::run, console);
+  TuneSession session(input, study.store, study.ref, options, console, line.common.seed);
+  const Plan plan = search::tune(input.problem, input.traits(), space, prior, study.history,
+                                 session.hooks(), budget, line.common.seed);
+
+  tell_result(input.problem, plan, study, console);
+  if (interrupted()) throw launcher::Interrupted();
+  if (plan.winner) return kExitDone;
+  const Ending ending =
+      ending_without_plan(input, space, prior, finished_trials(study.store, study.ref));
+  console.failure(ending.message);
+  return ending.exit_code;
+}
+
+}  // namespace planwright::cli

@@ -1,0 +1,93 @@
+#include "cli/workload_input.h"
+
+#include <fmt/core.h>
+
+#include <vector>
+
+#include "cli/sizes.h"
+
+namespace planwright::cli {
+namespace {
+
+const Setting* job_setting(const Settings& settings, std::string_view name) {
+  return settings.find(Table::job, name);
+}
+
+std::int64_t required_count(const Settings& settings, std::string_view name) {
+  const Setting* setting = job_setting(settings, name);
+  if (setting == nullptr) {
+    refuse(
+        {"", kCommandLine, fmt::format("--{}", name)},
+        fmt::format("is required, here or as {} in [job] of the TOML file", toml_spelling(name)));
+  }
+  return parse_integer(*setting, 1);
+}
+
+/// What the target keeps for the precision word, changed where the user says so.
+PrecisionRecipe read_recipe(const Settings& settings, const TargetTraits& traits,
+                            Precision precision) {
+  const auto usual = traits.recipe(precision);
+  if (!usual) {
+    std::vector<std::string> possible;
+    for (const std::string& name : all_words<Precision>()) {
+      if (traits.recipe(*from_word<Precision>(name))) possible.push_back(name);
+    }
+    const Setting* given = job_setting(settings, "precision");
+    refuse(given != nullptr ? *given
+                            : Setting{std::string(word(precision)), kCommandLine, "--precision"},
+           fmt::format("is not a precision of target {}, which has {}", traits.name,
+                       join_words(possible)),
+           nearest_word(word(precision), possible));
+  }
+  PrecisionRecipe recipe = *usual;
+  if (const Setting* type = job_setting(settings, "grad-dtype")) {
+    recipe.gradient = parse_setting_word<DType>(*type);
+  }
+  if (const Setting* type = job_setting(settings, "state-dtype")) {
+    recipe.state = parse_setting_word<DType>(*type);
+  }
+  if (const Setting* master = job_setting(settings, "master-weights")) {
+    const DType widest = accumulation_type(recipe.compute);
+    recipe.master =
+        parse_toggle(*master) ? std::optional(recipe.master.value_or(widest)) : std::nullopt;
+  }
+  return recipe;
+}
+
+/// Adapters and a quantised base belong to two jobs only.
+void refuse_adapters(const Settings& settings, Job job) {
+  if (job == Job::lora || job == Job::qlora) return;
+  for (const char* name : {"lora-rank", "lora-targets", "quant"}) {
+    if (const Setting* setting = job_setting(settings, name)) {
+      refuse(*setting, fmt::format("is for the jobs lora and qlora; this one is {}", word(job)));
+    }
+  }
+}
+
+}  // namespace
+
+Workload read_workload(const Settings& settings, const TargetTraits& traits,
+                       std::optional<std::int64_t> default_batch) {
+  Workload workload;
+  if (const Setting* job = job_setting(settings, "job")) {
+    workload.job = parse_setting_word<Job>(*job);
+  }
+  refuse_adapters(settings, workload.job);
+  workload.seq = required_count(settings, "seq");
+  workload.global_batch = default_batch && job_setting(settings, "global-batch") == nullptr
+                              ? *default_batch
+                              : required_count(settings, "global-batch");
+  if (const Setting* optimizer = job_setting(settings, "optimizer")) {
+    workload.optimizer = parse_setting_word<OptimizerKind>(*optimizer);
+  }
+  if (const Setting* precision = job_setting(settings, "precision")) {
+    workload.precision = parse_setting_word<Precision>(*precision);
+  }
+  workload.recipe = read_recipe(settings, traits, workload.precision);
+  if (const Setting* headroom = job_setting(settings, "headroom")) {
+    workload.headroom = parse_headroom(*headroom);
+  }
+  return workload;
+}
+
+}  // namespace planwright::cli

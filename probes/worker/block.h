@@ -1,0 +1,47 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "estimator/spec/model_spec.h"
+#include "probes/worker/attention.h"
+#include "probes/worker/kernels.h"
+#include "probes/worker/weights.h"
+
+namespace planwright::worker {
+
+/// One block of the model and the micro-batch it works on. Refers to what it is made from.
+struct BlockContext {
+  const BlockSpec& spec;
+  const BlockWeights& weights;
+  const RotaryTables& rotary;
+  const Kernels& kernels;
+  std::int64_t batch = 0;  ///< sequences
+};
+
+/// What a block's forward leaves for its backward, its input and output not included.
+struct BlockState {
+  at::Tensor n1, stats1, qkv;
+  AttentionState attention;
+  at::Tensor x1, n2, stats2;
+  at::Tensor up;  ///< gate and up side by side if the block is gated
+  at::Tensor act;
+};
+
+/// The block up to its last projection. Allocates in the order of docs/runtime.md.
+BlockState block_state(const BlockContext& context, const at::Tensor& x);
+
+/// The block's output, in new storage.
+at::Tensor block_output(const BlockContext& context, const BlockState& state);
+
+/// dy becomes the gradient of x in place; weight gradients are added up. Consumes state and x, each
+/// tensor of them as soon as it is not needed any more.
+void block_backward(const BlockContext& context, BlockState state, at::Tensor x,
+                    const at::Tensor& dy);
+
+/// Statistics of a norm over `rows` rows, in the type of `like`.
+at::Tensor empty_stats(const NormWeights& norm, std::int64_t rows, at::ScalarType accumulation,
+                       const at::Tensor& like);
+
+}  // namespace planwright::worker

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <optional>
+
+namespace planwright::worker {
+
+/// CLOCK_MONOTONIC, in seconds: comparable between the processes of a host.
+double monotonic_s();
+
+/// Since this process was started, to a hundredth of a second; nullopt if /proc does not say.
+std::optional<double> seconds_since_process_start();
+
+}  // namespace planwright::worker

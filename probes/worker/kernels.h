@@ -1,0 +1,64 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "estimator/spec/target_traits.h"
+#include "probes/worker/weights.h"
+
+namespace planwright::worker {
+
+/// Everything between the matrix products. Activations are contiguous [rows, width] in the compute
+/// type, statistics and logits in the accumulation type, which is the gradients' too. Nothing is
+/// returned in new storage; what a kernel allocates meanwhile is on docs/runtime.md.
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+
+  /// out[row] = tokens[ids[row]] (+ positions[row mod seq]).
+  virtual void embed(const at::Tensor& ids, const EmbeddingWeights& weights, std::int64_t seq,
+                     const at::Tensor& out) const = 0;
+  virtual void embed_backward(const at::Tensor& ids, const at::Tensor& dy,
+                              const EmbeddingWeights& weights, std::int64_t seq) const = 0;
+
+  /// stats: layer norm [2, rows], mean and reciprocal deviation; RMS norm [1, rows].
+  virtual void norm_forward(const at::Tensor& x, const NormWeights& weights, const at::Tensor& y,
+                            const at::Tensor& stats) const = 0;
+  /// dx = gradient, or dx += gradient if `add`. dx may be dy.
+  virtual void norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& stats,
+                             const NormWeights& weights, const at::Tensor& dx, bool add) const = 0;
+
+  /// gradient += sum of dy's rows.
+  virtual void bias_backward(const at::Tensor& dy, const at::Tensor& gradient) const = 0;
+  /// gradient += addend, which may be of a narrower type.
+  virtual void accumulate(const at::Tensor& gradient, const at::Tensor& addend) const = 0;
+
+  virtual void activation_forward(Activation kind, const at::Tensor& pre,
+                                  const at::Tensor& act) const = 0;
+  /// d_act becomes d_pre.
+  virtual void activation_backward(Activation kind, const at::Tensor& pre,
+                                   const at::Tensor& d_act) const = 0;
+  /// act = kind(gate) * up; gate_up is [rows, gate then up].
+  virtual void gated_forward(Activation kind, const at::Tensor& gate_up,
+                             const at::Tensor& act) const = 0;
+  /// gate_up becomes its own gradient. d_act may be overwritten.
+  virtual void gated_backward(Activation kind, const at::Tensor& gate_up,
+                              const at::Tensor& d_act) const = 0;
+
+  /// Rotates the first `heads` heads of each row in place, by the angles of position row mod seq,
+  /// backwards if `inverse`. A head's pairs are (i, i + head_dim / 2).
+  virtual void rotate(const at::Tensor& rows, std::int64_t heads, const RotaryTables& tables,
+                      bool inverse) const = 0;
+
+  /// Sum over rows of the cross entropy; logits become scale × its gradient.
+  virtual double cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
+                               double scale) const = 0;
+};
+
+/// in_place: own loops for CPU tensors. composed: libtorch's operators, on any device.
+const Kernels& kernels(KernelSet set);
+const Kernels& in_place_kernels();
+const Kernels& composed_kernels();
+
+}  // namespace planwright::worker

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "probes/worker/kernels.h"
+#include "probes/worker/weights.h"
+
+/// Matrix products into storage that is there already. Whatever the library allocates within one
+/// is booked as workspace. Activations are [rows, width].
+namespace planwright::worker {
+
+/// y = x Wᵀ + bias.
+void linear(const at::Tensor& x, const LinearWeights& w, const at::Tensor& y);
+
+/// y = residual + x Wᵀ + bias.
+void linear_add(const at::Tensor& x, const LinearWeights& w, const at::Tensor& residual,
+                const at::Tensor& y);
+
+/// dx = dy W.
+void input_gradient(const at::Tensor& dy, const LinearWeights& w, const at::Tensor& dx);
+
+/// The weight's gradient += dyᵀ x, and the bias's += the sum of dy's rows. If gradients are wider
+/// than activations the product is first made in the activations' type.
+void weight_gradient(const Kernels& kernels, const at::Tensor& dy, const at::Tensor& x,
+                     const LinearWeights& w);
+
+}  // namespace planwright::worker

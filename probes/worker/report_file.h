@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+namespace planwright::worker {
+
+/// Writes `text` to a temporary name, flushes it to the disk and renames it to `path`, so that a
+/// file of that name is always whole. Throws std::runtime_error.
+void write_whole(const std::string& path, const std::string& text);
+
+/// Throws std::runtime_error.
+std::string read_whole(const std::string& path);
+
+}  // namespace planwright::worker

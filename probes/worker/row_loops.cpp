@@ -1,0 +1,252 @@
+#include "probes/worker/row_loops.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+// glibc's vector versions, which its own headers declare only under -ffast-math. Error <= 4 ulp.
+#pragma omp declare simd notinbranch
+extern "C" double exp(double) noexcept;
+#pragma omp declare simd notinbranch
+extern "C" float expf(float) noexcept;
+
+#define FOR_EACH_ISA __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+
+namespace planwright::worker::row_loops {
+namespace {
+
+inline double exponential(double x) { return ::exp(x); }
+inline float exponential(float x) { return ::expf(x); }
+
+/// Rounds to the storage type. For bfloat16 to nearest even without the branches of libtorch's own
+/// conversion, which keep a loop from being vectorised.
+template <class T>
+inline T narrow(Accumulation<T> x) {
+  if constexpr (std::is_same_v<T, c10::BFloat16>) {
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    constexpr std::uint32_t kNan = 0x7fc0;
+    const std::uint32_t is_nan = -static_cast<std::uint32_t>(x != x);  // all bits or none
+    const std::uint32_t kept = (rounded & ~is_nan) | (kNan & is_nan);
+    return T(static_cast<std::uint16_t>(kept), c10::BFloat16::from_bits());
+  } else {
+    return x;
+  }
+}
+
+template <class A>
+inline A sigmoid(A x) {
+  return A(1) / (A(1) + exponential(-x));
+}
+
+}  // namespace
+
+// Both activations are x × sigmoid(argument(x)): gelu's (1 + tanh(u)) / 2 is sigmoid(2 u).
+struct Silu {
+  template <class A>
+  static A argument(A x) {
+    return x;
+  }
+  template <class A>
+  static A slope(A) {
+    return A(1);
+  }
+};
+
+// u = sqrt(2 / pi) (x + 0.044715 x^3). Source: Hendrycks, Gimpel (2016), section 2.
+struct GeluTanh {
+  static constexpr double kTwoRootTwoOverPi = 1.5957691216057308;
+  static constexpr double kCubic = 0.044715;
+  template <class A>
+  static A argument(A x) {
+    return A(kTwoRootTwoOverPi) * x * (A(1) + A(kCubic) * x * x);
+  }
+  template <class A>
+  static A slope(A x) {
+    return A(kTwoRootTwoOverPi) * (A(1) + A(3 * kCubic) * x * x);
+  }
+};
+
+namespace {
+
+/// d/dx of x × sigmoid(argument(x)), given that sigmoid.
+template <class Kind, class A>
+inline A derivative(A x, A s) {
+  return s + x * s * (A(1) - s) * Kind::slope(x);
+}
+
+}  // namespace
+
+template <class T, bool kCentered>
+FOR_EACH_ISA void norm(const T* x, const T* weight, const T* bias, Accumulation<T> eps,
+                       std::int64_t width, T* y, Accumulation<T>* mean,
+                       Accumulation<T>* reciprocal) {
+  using A = Accumulation<T>;
+  A center = 0;
+  if constexpr (kCentered) {
+#pragma omp simd reduction(+ : center)
+    for (std::int64_t i = 0; i < width; ++i) center += A(x[i]);
+    center /= A(width);
+    *mean = center;
+  }
+  A squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (std::int64_t i = 0; i < width; ++i) {
+    const A d = A(x[i]) - center;
+    squares += d * d;
+  }
+  const A scale = A(1) / std::sqrt(squares / A(width) + eps);
+  *reciprocal = scale;
+#pragma omp simd
+  for (std::int64_t i = 0; i < width; ++i) {
+    const A unit = (A(x[i]) - center) * scale;
+    y[i] = narrow<T>(kCentered ? unit * A(weight[i]) + A(bias[i]) : unit * A(weight[i]));
+  }
+}
+
+// With n = (x - mean) r and g = dy w: dx = r (g - [mean of g] - n mean(g n)).
+template <class T, bool kCentered>
+FOR_EACH_ISA void norm_backward(const T* dy, const T* x, const T* weight, Accumulation<T> mean,
+                                Accumulation<T> reciprocal, std::int64_t width, T* dx, bool add,
+                                Accumulation<T>* d_weight, Accumulation<T>* d_bias) {
+  using A = Accumulation<T>;
+  A sum_g = 0, sum_gn = 0;
+#pragma omp simd reduction(+ : sum_g, sum_gn)
+  for (std::int64_t i = 0; i < width; ++i) {
+    const A n = (A(x[i]) - mean) * reciprocal;
+    const A g = A(dy[i]) * A(weight[i]);
+    d_weight[i] += A(dy[i]) * n;
+    if constexpr (kCentered) d_bias[i] += A(dy[i]);
+    if constexpr (kCentered) sum_g += g;
+    sum_gn += g * n;
+  }
+  const A mean_g = sum_g / A(width), mean_gn = sum_gn / A(width);
+#pragma omp simd
+  for (std::int64_t i = 0; i < width; ++i) {
+    const A n = (A(x[i]) - mean) * reciprocal;
+    const A gradient = reciprocal * (A(dy[i]) * A(weight[i]) - mean_g - n * mean_gn);
+    dx[i] = narrow<T>(add ? A(dx[i]) + gradient : gradient);
+  }
+}
+
+template <class T>
+FOR_EACH_ISA void sum(const T* a, const T* b, std::int64_t n, T* y) {
+  if (b == nullptr) {
+    std::copy(a, a + n, y);
+    return;
+  }
+  using A = Accumulation<T>;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] = narrow<T>(A(a[i]) + A(b[i]));
+}
+
+template <class T>
+FOR_EACH_ISA void accumulate(const T* addend, std::int64_t n, Accumulation<T>* total) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) total[i] += Accumulation<T>(addend[i]);
+}
+
+template <class T, class Kind>
+FOR_EACH_ISA void activation(const T* pre, std::int64_t n, T* act) {
+  using A = Accumulation<T>;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const A x = A(pre[i]);
+    act[i] = narrow<T>(x * sigmoid(Kind::argument(x)));
+  }
+}
+
+template <class T, class Kind>
+FOR_EACH_ISA void activation_backward(const T* pre, std::int64_t n, T* d_act) {
+  using A = Accumulation<T>;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const A x = A(pre[i]);
+    d_act[i] = narrow<T>(A(d_act[i]) * derivative<Kind>(x, sigmoid(Kind::argument(x))));
+  }
+}
+
+template <class T, class Kind>
+FOR_EACH_ISA void gated(const T* gate, const T* up, std::int64_t n, T* act) {
+  using A = Accumulation<T>;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const A x = A(gate[i]);
+    act[i] = narrow<T>(x * sigmoid(Kind::argument(x)) * A(up[i]));
+  }
+}
+
+template <class T, class Kind>
+FOR_EACH_ISA void gated_backward(T* gate, T* up, const T* d_act, std::int64_t n) {
+  using A = Accumulation<T>;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const A x = A(gate[i]), d = A(d_act[i]);
+    const A s = sigmoid(Kind::argument(x));
+    gate[i] = narrow<T>(d * A(up[i]) * derivative<Kind>(x, s));
+    up[i] = narrow<T>(d * x * s);
+  }
+}
+
+template <class T>
+FOR_EACH_ISA void rotate(T* low, T* high, const Accumulation<T>* cos, const Accumulation<T>* sin,
+                         Accumulation<T> sign, std::int64_t n) {
+  using A = Accumulation<T>;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const A a = A(low[i]), b = A(high[i]), s = sign * sin[i];
+    low[i] = narrow<T>(a * cos[i] - b * s);
+    high[i] = narrow<T>(b * cos[i] + a * s);
+  }
+}
+
+template <class A>
+FOR_EACH_ISA double cross_entropy(A* logits, std::int64_t width, std::int64_t target, A scale) {
+  const A of_target = logits[target];
+  A largest = logits[0];
+#pragma omp simd reduction(max : largest)
+  for (std::int64_t i = 0; i < width; ++i) largest = std::max(largest, logits[i]);
+  A total = 0;
+#pragma omp simd reduction(+ : total)
+  for (std::int64_t i = 0; i < width; ++i) {
+    logits[i] = exponential(logits[i] - largest);
+    total += logits[i];
+  }
+  const A factor = scale / total;
+#pragma omp simd
+  for (std::int64_t i = 0; i < width; ++i) logits[i] *= factor;
+  logits[target] -= scale;
+  return std::log(double(total)) + double(largest) - double(of_target);
+}
+
+#define INSTANTIATE_KIND(T, Kind)                                         \
+  template void activation<T, Kind>(const T*, std::int64_t, T*);          \
+  template void activation_backward<T, Kind>(const T*, std::int64_t, T*); \
+  template void gated<T, Kind>(const T*, const T*, std::int64_t, T*);     \
+  template void gated_backward<T, Kind>(T*, T*, const T*, std::int64_t);
+
+#define INSTANTIATE_NORM(T, kCentered)                                                          \
+  template void norm<T, kCentered>(const T*, const T*, const T*, Accumulation<T>, std::int64_t, \
+                                   T*, Accumulation<T>*, Accumulation<T>*);                     \
+  template void norm_backward<T, kCentered>(const T*, const T*, const T*, Accumulation<T>,      \
+                                            Accumulation<T>, std::int64_t, T*, bool,            \
+                                            Accumulation<T>*, Accumulation<T>*);
+
+#define INSTANTIATE(T)                                                                             \
+  INSTANTIATE_NORM(T, true)                                                                        \
+  INSTANTIATE_NORM(T, false)                                                                       \
+  INSTANTIATE_KIND(T, Silu)                                                                        \
+  INSTANTIATE_KIND(T, GeluTanh)                                                                    \
+  template void sum<T>(const T*, const T*, std::int64_t, T*);                                      \
+  template void accumulate<T>(const T*, std::int64_t, Accumulation<T>*);                           \
+  template void rotate<T>(T*, T*, const Accumulation<T>*, const Accumulation<T>*, Accumulation<T>, \
+                          std::int64_t);
+
+INSTANTIATE(double)
+INSTANTIATE(float)
+INSTANTIATE(c10::BFloat16)
+template double cross_entropy<double>(double*, std::int64_t, std::int64_t, double);
+template double cross_entropy<float>(float*, std::int64_t, std::int64_t, float);
+
+}  // namespace planwright::worker::row_loops

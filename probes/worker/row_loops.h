@@ -1,0 +1,57 @@
+#pragma once
+
+#include <c10/util/BFloat16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+/// The inner loops of the in-place kernels, over plain memory, for the storage types double, float
+/// and bfloat16. Each is compiled for several instruction sets and chosen at start.
+namespace planwright::worker::row_loops {
+
+/// What a storage type is summed and computed in.
+template <class T>
+using Accumulation = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+/// One row of `width` is normalised; the statistics are written through the pointers.
+/// kCentered: layer norm; otherwise RMS norm, without mean and bias.
+template <class T, bool kCentered>
+void norm(const T* x, const T* weight, const T* bias, Accumulation<T> eps, std::int64_t width, T* y,
+          Accumulation<T>* mean, Accumulation<T>* reciprocal);
+
+/// The gradient of one row; weight and bias gradients are added up. dx may be dy.
+template <class T, bool kCentered>
+void norm_backward(const T* dy, const T* x, const T* weight, Accumulation<T> mean,
+                   Accumulation<T> reciprocal, std::int64_t width, T* dx, bool add,
+                   Accumulation<T>* d_weight, Accumulation<T>* d_bias);
+
+/// y = a (+ b, if it is not null).
+template <class T>
+void sum(const T* a, const T* b, std::int64_t n, T* y);
+
+/// total += addend.
+template <class T>
+void accumulate(const T* addend, std::int64_t n, Accumulation<T>* total);
+
+struct Silu;
+struct GeluTanh;
+
+template <class T, class Kind>
+void activation(const T* pre, std::int64_t n, T* act);
+template <class T, class Kind>
+void activation_backward(const T* pre, std::int64_t n, T* d_act);
+template <class T, class Kind>
+void gated(const T* gate, const T* up, std::int64_t n, T* act);
+template <class T, class Kind>
+void gated_backward(T* gate, T* up, const T* d_act, std::int64_t n);
+
+/// Rotates the pairs (low[i], high[i]) by the angle of cos[i] and sign × sin[i].
+template <class T>
+void rotate(T* low, T* high, const Accumulation<T>* cos, const Accumulation<T>* sin,
+            Accumulation<T> sign, std::int64_t n);
+
+/// The cross entropy of one row; logits become scale × its gradient.
+template <class A>
+double cross_entropy(A* logits, std::int64_t width, std::int64_t target, A scale);
+
+}  // namespace planwright::worker::row_loops

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "estimator/spec/model_spec.h"
+
+/// The parameters as the passes see them: views into the flat buffers. A gradient view is where
+/// the gradient is added to. A bias that a layer does not have is an undefined tensor.
+namespace planwright::worker {
+
+struct NormWeights {
+  NormKind kind = NormKind::layer_norm;
+  double eps = 0;
+  at::Tensor weight, weight_gradient;
+  at::Tensor bias, bias_gradient;  ///< layer norm only
+};
+
+struct LinearWeights {
+  at::Tensor weight, weight_gradient;  ///< [out, in]
+  at::Tensor bias, bias_gradient;      ///< [out]
+};
+
+struct EmbeddingWeights {
+  at::Tensor tokens, tokens_gradient;        ///< [vocab, hidden]
+  at::Tensor positions, positions_gradient;  ///< [max_positions, hidden], learned ones only
+};
+
+struct BlockWeights {
+  NormWeights norm1, norm2;
+  LinearWeights qkv, out;
+  LinearWeights up;  ///< gate and up in one matrix if the block is gated
+  LinearWeights down;
+};
+
+/// Cosine and sine of position × frequency, [seq, head_dim / 2] each, in the accumulation type.
+struct RotaryTables {
+  at::Tensor cos, sin;
+};
+
+struct ModelWeights {
+  EmbeddingWeights embedding;
+  std::vector<BlockWeights> blocks;
+  NormWeights final_norm;
+  LinearWeights head;   ///< the token embedding's own views if the head is tied
+  RotaryTables rotary;  ///< undefined with learned positions
+};
+
+}  // namespace planwright::worker

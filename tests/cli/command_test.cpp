@@ -1,0 +1,240 @@
+#include "command.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/fault.h"
+
+/// The real program on problems for which nothing is started.
+namespace planwright::testing {
+namespace {
+
+const char* const kLlama =
+    "--model llama-2-7b --device A100-SXM4-80GB --devices 8 --seq 4096 "
+    "--global-batch 64 ";
+const char* const kTiny =
+    "--model tiny-llama-kind --device cpu --devices 2 --seq 64 --global-batch 8 ";
+
+class CommandProcess : public ::testing::Test {
+ protected:
+  CommandResult run(const std::string& line) { return run_command({folder_.path()}, words(line)); }
+  /// The one document of a --json command.
+  Json json(const std::string& line, int code) {
+    const CommandResult result = run(line + " --json");
+    EXPECT_EQ(result.code, code) << result.err;
+    const auto documents = json_lines(result.out);
+    EXPECT_EQ(documents.size(), 1u) << result.out;
+    return documents.empty() ? Json() : documents.front();
+  }
+
+  const TestFolder folder_;
+};
+
+TEST_F(CommandProcess, SaysWhatItIs) {
+  const CommandResult result = run("--version");
+  EXPECT_EQ(result.code, 0);
+  for (const char* part : {"planwright 0.1.0", "revision ", "torch ", "CUDA ", "NCCL "}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(run("--help").code, 0);
+  const CommandResult nothing = run("");
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_NE(nothing.out.find("planwright tune"), std::string::npos);
+}
+
+TEST_F(CommandProcess, HelpsWithAnExampleOnEveryVerb) {
+  for (const char* verb :
+       {"estimate", "plan", "probe", "tune", "emit", "history", "devices", "models", "doctor"}) {
+    const CommandResult result = run(std::string(verb) + " --help");
+    EXPECT_EQ(result.code, 0) << verb;
+    EXPECT_EQ(result.err, "") << verb;
+    EXPECT_NE(result.out.find(std::string("Example:\n  planwright ") + verb), std::string::npos)
+        << result.out;
+    EXPECT_NE(result.out.find("--json"), std::string::npos) << verb;
+  }
+}
+
+TEST_F(CommandProcess, EstimatesWhatFits) {
+  const Json json = this->json(std::string("estimate ") + kLlama + "--zero 1 --recompute full", 0);
+  EXPECT_EQ(json["schema"], "planwright.estimate/1");
+  EXPECT_EQ(json["verdict"], "fits");
+  EXPECT_EQ(json["candidate"]["dp"], 8);
+  EXPECT_EQ(json["parameters"]["total"], 6738415616);
+  for (const Json& stage : json["stages"]) {
+    std::int64_t sum = 0;
+    for (const auto& [account, bytes] : stage["accounts"].items()) {
+      if (account != "context" && account != "fragmentation") sum += bytes.get<std::int64_t>();
+    }
+    EXPECT_EQ(sum, stage["allocated_bytes"].get<std::int64_t>());
+  }
+}
+
+TEST_F(CommandProcess, EstimatesWhatIsTooLargeWithExitCode3) {
+  const Json json = this->json(std::string("estimate ") + kLlama + "--zero 0", 3);
+  EXPECT_EQ(json["verdict"], "too_large");
+  const std::string reason = json["reason"];
+  EXPECT_NE(reason.find("GiB"), std::string::npos) << reason;
+}
+
+TEST_F(CommandProcess, CallsAnIllegalCandidateInvalidWithExitCode2) {
+  const Json json = this->json(std::string("estimate ") + kLlama + "--dp 4", 2);
+  EXPECT_EQ(json["verdict"], "invalid");
+  const std::string reason = json["reason"];
+  EXPECT_NE(reason.find("8 devices"), std::string::npos) << reason;
+  EXPECT_EQ(this->json(std::string("probe ") + kTiny + "--dp 3", 2)["verdict"], "invalid");
+  EXPECT_EQ(this->json(std::string("estimate ") + kTiny + "--micro-batch 3", 2)["verdict"],
+            "invalid");
+  EXPECT_EQ(this->json(std::string("estimate ") + kTiny + "--tp 2", 2)["verdict"], "invalid");
+}
+
+TEST_F(CommandProcess, PlansByRank) {
+  const Json json = this->json(std::string("plan ") + kLlama + "--top 3", 0);
+  EXPECT_EQ(json["schema"], "planwright.plan/1");
+  EXPECT_LE(json["plans"].size(), 3u);
+  ASSERT_FALSE(json["plans"].empty());
+  double before = 1e300;
+  std::int64_t rank = 0;
+  for (const Json& plan : json["plans"]) {
+    EXPECT_EQ(plan["rank"], ++rank);
+    EXPECT_EQ(plan["verdict"], "fits");
+    EXPECT_LE(plan["tokens_per_second_per_device"].get<double>(), before);
+    before = plan["tokens_per_second_per_device"];
+  }
+  std::int64_t dropped = 0;
+  for (const auto& [reason, count] : json["dropped"].items()) dropped += count.get<std::int64_t>();
+  EXPECT_EQ(json["counted"].get<std::int64_t>(), dropped + json["feasible"].get<std::int64_t>());
+}
+
+TEST_F(CommandProcess, SaysWhyNothingFitsWithExitCode3) {
+  const std::string line = std::string("plan ") + kLlama + "--memory 20GiB";
+  const CommandResult result = run(line);
+  EXPECT_EQ(result.code, 3);
+  for (const char* part : {"none of the", "GiB", "would fit"}) {
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << ": " << result.err;
+  }
+  EXPECT_TRUE(json(line, 3)["plans"].empty());
+}
+
+TEST_F(CommandProcess, SaysWhichRulesLeaveNothingLegal) {
+  const CommandResult result = run(std::string("plan ") + kLlama + "--micro-batch 5");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_NE(result.err.find("is legal; rules that they break:"), std::string::npos) << result.err;
+}
+
+TEST_F(CommandProcess, ExplainsWhatItDropped) {
+  const Json json =
+      this->json(std::string("plan ") + kLlama + "--micro-batch 1,5 --explain-dropped", 0);
+  ASSERT_EQ(json["rules"].size(), 1u);
+  EXPECT_EQ(json["rules"][0]["count"], 4);
+  EXPECT_NE(json["rules"][0]["fix"], "");
+}
+
+TEST_F(CommandProcess, GivesTheSameBytesForTheSameInput) {
+  const std::string line = std::string("plan ") + kLlama + "--json --quiet";
+  Json first = json_lines(run(line).out).front();
+  Json second = json_lines(run(line).out).front();
+  first.erase("seconds");
+  second.erase("seconds");
+  EXPECT_EQ(first.dump(), second.dump());
+}
+
+TEST_F(CommandProcess, KeepsStdoutForTheResult) {
+  const CommandResult people = run(std::string("estimate ") + kLlama + "--zero 1");
+  EXPECT_NE(people.out.find("fits"), std::string::npos);
+  EXPECT_EQ(people.err, "");
+  const CommandResult quiet = run(std::string("estimate ") + kLlama + "--zero 0 --quiet --json");
+  EXPECT_EQ(json_lines(quiet.out).size(), 1u);
+  EXPECT_NE(quiet.err.find("planwright: "), std::string::npos) << "errors are told all the same";
+}
+
+TEST_F(CommandProcess, ColoursOnlyWhenAsked) {
+  const std::string line = std::string("estimate ") + kLlama + "--zero 1";
+  EXPECT_EQ(run(line).out.find('\x1b'), std::string::npos) << "not a terminal";
+  EXPECT_NE(run(line + " --color always").out.find('\x1b'), std::string::npos);
+  const CommandPlace place{folder_.path(), {{"NO_COLOR", "1"}}};
+  EXPECT_EQ(run_command(place, words(line + " --color auto")).out.find('\x1b'), std::string::npos);
+}
+
+TEST_F(CommandProcess, ReadsAFileAndLetsFlagsOverrideIt) {
+  folder_.put("study.toml", R"([model]
+model = "llama-2-7b"
+[cluster]
+device = "A100-SXM4-80GB"
+devices = 8
+[job]
+seq = 4096
+global_batch = 64
+[candidate]
+zero = 0
+[space]
+zero = [0, 1]
+recompute = "full"
+micro_batch = [1, 2]
+)");
+  EXPECT_EQ(json("estimate study.toml", 3)["candidate"]["zero"], 0);
+  const Json estimate = json("estimate study.toml --zero 1 --recompute full", 0);
+  EXPECT_EQ(estimate["candidate"]["zero"], 1);
+  EXPECT_EQ(json("plan study.toml", 0)["counted"], 4);
+  EXPECT_EQ(json("plan study.toml --micro-batch 1", 0)["counted"], 2);
+}
+
+TEST_F(CommandProcess, TakesWhatTheClusterFileKnows) {
+  folder_.put("slow.toml", R"(host_memory = "1TiB"
+[[link]]
+name = "slow"
+bandwidth = "1GB/s"
+latency_us = 50
+span = 8
+)");
+  const std::string line = std::string("estimate ") + kLlama + "--zero 1";
+  const double usual = json(line, 0)["time"]["communication_s"];
+  EXPECT_GT(json(line + " --cluster slow.toml", 0)["time"]["communication_s"].get<double>(),
+            10 * usual);
+}
+
+TEST_F(CommandProcess, ListsWhatItKnows) {
+  const Json devices = json("devices", 0);
+  EXPECT_EQ(devices["schema"], "planwright.devices/1");
+  EXPECT_GT(devices["rows"].size(), 20u);
+  for (const Json& row : devices["rows"]) EXPECT_NE(row["source"], "") << row["name"];
+  const Json models = json("models", 0);
+  bool found = false;
+  for (const Json& row : models["rows"]) {
+    found |= row["name"] == "llama-2-7b" && row["parameters"]["total"] == 6738415616;
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_F(CommandProcess, FailsWithoutItsWorker) {
+  std::filesystem::create_directory(folder_ / "bin");
+  std::filesystem::copy(std::string(PLANWRIGHT_BIN_DIR) + "/planwright",
+                        folder_ / "bin/planwright");
+  const CommandPlace place{folder_.path(), {}, folder_ / "bin/planwright"};
+  for (const char* verb : {"probe ", "tune "}) {
+    const CommandResult result = run_command(place, words(verb + std::string(kTiny)));
+    EXPECT_EQ(result.code, 1) << result.err;
+    EXPECT_NE(result.err.find("planwright-worker-cpu cannot be run"), std::string::npos)
+        << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "planwright.db"));
+  const CommandResult doctor = run_command(place, words("doctor --json"));
+  EXPECT_EQ(doctor.code, 1);
+  bool told = false;
+  for (const Json& check : json_lines(doctor.out).front()["checks"]) {
+    told |= check["name"] == "worker" && check["ok"] == false && check["fix"] != "";
+  }
+  EXPECT_TRUE(told) << doctor.out;
+}
+
+TEST_F(CommandProcess, FailsWhereTheResultCannotBeWritten) {
+  const CommandPlace place{folder_.path(), {}, "/bin/sh"};
+  const std::string program = std::string(PLANWRIGHT_BIN_DIR) + "/planwright";
+  const CommandResult result = run_command(place, {"-c", program + " devices > /dev/full"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.err.find("stdout cannot be written"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace planwright::testing

@@ -1,0 +1,225 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "command.h"
+#include "tests/support/fault.h"
+#include "tests/support/processes.h"
+
+/// The whole loop with real ranks: two of one thread each, and the smallest model of the presets.
+namespace planwright::testing {
+namespace {
+
+const char* const kStudy = R"([model]
+model = "tiny-llama-kind"
+[cluster]
+device = "cpu"
+devices = 2
+memory = "1GiB"
+threads = 1
+[job]
+seq = 32
+global_batch = 8
+precision = "fp32"
+[space]
+zero = [0, 1]
+micro_batch = [1, 4]
+recompute = ["none"]
+[budget]
+probes = 2
+steps = 2
+no_benchmark = true
+)";
+
+class TuneProcess : public ::testing::Test {
+ protected:
+  TuneProcess() : mark_("cli-tune-test-" + std::to_string(getpid())) {
+    if (access((std::string(PLANWRIGHT_BIN_DIR) + "/planwright-worker-cpu").c_str(), X_OK) != 0) {
+      missing_ = true;
+    }
+    folder_.put("study.toml", kStudy);
+  }
+  void SetUp() override {
+    if (missing_) GTEST_SKIP() << "this build has no worker";
+  }
+
+  CommandPlace place() const { return {folder_.path(), {{"PLANWRIGHT_TEST_MARK", mark_}}}; }
+  CommandResult run(const std::string& line) const { return run_command(place(), words(line)); }
+  Json one(const std::string& line) const {
+    const CommandResult result = run(line + " --json");
+    EXPECT_EQ(result.code, 0) << result.err;
+    const auto documents = json_lines(result.out);
+    EXPECT_EQ(documents.size(), 1u);
+    return documents.empty() ? Json() : documents.front();
+  }
+  std::map<std::string, int> trial_states() const {
+    std::map<std::string, int> states;
+    for (const Json& row : one("history list")["rows"]) {
+      for (const auto& [state, count] : row["trials"].items()) states[state] += count.get<int>();
+    }
+    return states;
+  }
+  bool nothing_left() const {
+    return comes_true([&] { return processes_marked("PLANWRIGHT_TEST_MARK=" + mark_).empty(); }, 5);
+  }
+
+  const TestFolder folder_;
+  const std::string mark_;
+  bool missing_ = false;
+};
+
+std::map<std::string, int> count_events(const std::vector<Json>& lines) {
+  std::map<std::string, int> counts;
+  for (const Json& line : lines) {
+    EXPECT_EQ(line["schema"], "planwright.tune/1");
+    ++counts[line["event"].get<std::string>()];
+  }
+  return counts;
+}
+
+TEST_F(TuneProcess, TunesEmitsAndRunsWhatItEmitted) {
+  const CommandResult tuned = run("tune study.toml --json");
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  const auto lines = json_lines(tuned.out);
+  EXPECT_EQ(count_events(lines),
+            (std::map<std::string, int>{
+                {"probe_started", 2}, {"probe_finished", 2}, {"refit", 2}, {"result", 1}}));
+  const Json& result = lines.back();
+  EXPECT_EQ(result["event"], "result");
+  EXPECT_EQ(result["probes"], 2);
+  EXPECT_EQ(result["counted"], 4);
+  EXPECT_GT(result["measured"]["tokens_per_second_per_device"].get<double>(), 0);
+
+  const Json best = one("history best")["rows"][0];
+  EXPECT_EQ(best["target"], "builtin");
+  const Json emitted = one("emit study.toml --out launch");
+  EXPECT_EQ(emitted["evidence"], "measured");
+  EXPECT_EQ(emitted["files"].size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / emitted["files"][0].get<std::string>()));
+  std::vector<std::string> command = emitted["command"];
+  ASSERT_EQ(command.front(), "planwright");
+  command.erase(command.begin());
+  const CommandResult launched = run_command(place(), command);
+  EXPECT_EQ(launched.code, 0) << launched.err;
+  EXPECT_NE(launched.out.find("measured"), std::string::npos);
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(TuneProcess, GoesOnWhereItStopped) {
+  ASSERT_EQ(run("tune study.toml --probes 1").code, 0);
+  const CommandResult again = run("tune study.toml --probes 2 --json");
+  ASSERT_EQ(again.code, 0) << again.err;
+  const auto lines = json_lines(again.out);
+  EXPECT_EQ(count_events(lines)["probe_started"], 1);
+  EXPECT_EQ(lines.front()["number"], 1);
+  EXPECT_EQ(lines.back()["probes"], 2);
+  const CommandResult spent = run("tune study.toml --probes 2 --json");
+  EXPECT_EQ(spent.code, 0);
+  EXPECT_EQ(json_lines(spent.out).size(), 1u) << "only the result";
+  EXPECT_EQ(one("history show 1")["rows"][0]["number"], 1);
+}
+
+TEST_F(TuneProcess, RefusesAnotherProblemForANamedStudy) {
+  ASSERT_EQ(run("tune study.toml --probes 1 --study mine").code, 0);
+  const CommandResult other = run("tune study.toml --probes 1 --study mine --seq 16");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("seq"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("mine"), std::string::npos) << other.err;
+}
+
+TEST_F(TuneProcess, KeepsEverythingFinishedWhenItIsInterrupted) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    RunningCommand tune(place(), words("tune study.toml --json --probes 9 --steps 4000 --study s" +
+                                       std::to_string(signal)));
+    ASSERT_TRUE(
+        comes_true([&] { return tune.out().find("probe_started") != std::string::npos; }, 60));
+    kill(tune.pid(), signal);
+    const CommandResult result = tune.wait();
+    EXPECT_EQ(result.code, 130) << result.err;
+    EXPECT_NE(result.err.find("interrupted"), std::string::npos) << result.err;
+    EXPECT_EQ(json_lines(result.out).back()["stopped"], "interrupted");
+    EXPECT_TRUE(nothing_left());
+  }
+  EXPECT_EQ(trial_states(), (std::map<std::string, int>{{"FAIL", 2}})) << "no row is left RUNNING";
+}
+
+TEST_F(TuneProcess, TriesAgainWhatAKilledTunerLeft) {
+  {
+    RunningCommand tune(place(), words("tune study.toml --json --steps 4000"));
+    ASSERT_TRUE(
+        comes_true([&] { return tune.out().find("probe_started") != std::string::npos; }, 60));
+    kill(tune.pid(), SIGKILL);
+    EXPECT_EQ(tune.wait().code, 128 + SIGKILL);
+    EXPECT_TRUE(nothing_left());
+  }
+  const CommandResult again = run("tune study.toml --probes 1 --json");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.err.find("1 probe of a tuner that is gone"), std::string::npos) << again.err;
+  const auto lines = json_lines(again.out);
+  EXPECT_EQ(lines.front()["number"], 1) << "no trial number twice";
+  EXPECT_EQ(trial_states(), (std::map<std::string, int>{{"COMPLETE", 1}, {"FAIL", 1}}));
+}
+
+TEST_F(TuneProcess, SaysThatNothingFits) {
+  const CommandResult result = run("tune study.toml --memory 8MiB --json");
+  EXPECT_EQ(result.code, 3) << result.err;
+  for (const char* part : {"none of the 4 candidates fits", "GiB"}) {
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << ": " << result.err;
+  }
+  EXPECT_TRUE(json_lines(result.out).back()["plan"].is_null());
+}
+
+TEST_F(TuneProcess, ProbesReallyRunOutOfMemory) {
+  const CommandResult result =
+      run("probe study.toml --micro-batch 4 --memory 90MiB --headroom 10% --json");
+  const Json json = json_lines(result.out).front();
+  ASSERT_EQ(result.code, 3) << result.err;
+  EXPECT_EQ(json["schema"], "planwright.probe/1");
+  EXPECT_EQ(json["outcome"], "out_of_memory");
+  EXPECT_EQ(json["out_of_memory"]["capacity_bytes"], 84934656);
+  EXPECT_EQ(json["estimate"]["verdict"], "too_large");
+}
+
+TEST_F(TuneProcess, RecordsAFailedProbeAndEndsWithTheWorldsFailure) {
+  const std::string worker = folder_.put_script("worker", "exit 3");
+  const CommandResult result = run("tune study.toml --json --worker " + worker);
+  EXPECT_EQ(result.code, 1) << result.err;
+  EXPECT_NE(result.err.find("no plan was measured"), std::string::npos) << result.err;
+  EXPECT_EQ(trial_states(), (std::map<std::string, int>{{"FAIL", 2}}));
+}
+
+TEST_F(TuneProcess, CannotWriteItsStore) {
+  if (getuid() == 0) {
+    EXPECT_EQ(run("tune study.toml --storage /proc/planwright.db").code, 2);
+  } else {
+    EXPECT_EQ(run("tune study.toml --storage /planwright.db").code, 2);
+  }
+}
+
+TEST_F(TuneProcess, TellsItsStoryOnStderrUnlessQuiet) {
+  const CommandResult told = run("tune study.toml --probes 1");
+  EXPECT_EQ(told.code, 0);
+  for (const char* part : {"#0", "why", "predicted", "measured", "ok, "}) {
+    EXPECT_NE(told.err.find(part), std::string::npos) << part << ": " << told.err;
+  }
+  EXPECT_EQ(told.err.find('\r'), std::string::npos) << "no live line without a terminal";
+  EXPECT_NE(told.out.find("best plan:"), std::string::npos);
+  const CommandResult quiet = run("tune study.toml --probes 1 --study other --quiet");
+  EXPECT_EQ(quiet.err, "");
+}
+
+TEST_F(TuneProcess, DoctorFindsEverythingThatIsNeeded) {
+  const Json json = one("doctor");
+  std::map<std::string, bool> checks;
+  for (const Json& check : json["checks"]) checks[check["name"]] = check["ok"];
+  for (const char* name : {"cpu", "memory", "worker", "gloo", "torch", "allocator", "store"}) {
+    EXPECT_TRUE(checks[name]) << name;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "planwright.db")) << "it leaves nothing behind";
+}
+
+}  // namespace
+}  // namespace planwright::testing

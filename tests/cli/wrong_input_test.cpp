@@ -1,0 +1,188 @@
+#include <gtest/gtest.h>
+
+#include "command.h"
+
+/// Wrong input, given to the real program: exit code 2, nothing on stdout, and one line that names
+/// what is wrong.
+namespace planwright::testing {
+namespace {
+
+struct WrongInput {
+  const char* name;
+  const char* arguments;
+  const char* fragments;  ///< separated by '|', all of them in the message
+};
+
+class WrongInputProcess : public ::testing::TestWithParam<WrongInput> {};
+
+/// `{folder}` in the arguments is the test's folder, with these files in it.
+void put_files(const TestFolder& folder) {
+  folder.put("typo.toml", "[job]\nglbal_batch = 8\n");
+  folder.put("badlink.toml",
+             "[[link]]\nname = \"a\"\nbandwidth = \"1GB/s\"\nlatency_us = 1\nspan = 2\n");
+  folder.put("badkey.toml", "host_mem = \"1GiB\"\n");
+  folder.put("notplan.json", "{\"schema\": \"other/1\"}");
+  folder.put("broken.json", "{");
+  folder.put("strange.json", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"]})");
+  folder.put("kind.json", R"({"model_type": "perceiver", "architectures": ["X"]})");
+  folder.put("foreign.db", "this is no database, but a text that is long enough to be one");
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts{""};
+  for (const char each : text) {
+    if (each == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += each;
+    }
+  }
+  return parts;
+}
+
+std::string filled(std::string text, const std::string& folder) {
+  const std::string base = "--model tiny-llama-kind --device cpu --seq 64 --global-batch 8";
+  for (const auto& [mark, value] : {std::pair{std::string("{folder}"), folder}, {"{base}", base}}) {
+    for (std::size_t at; (at = text.find(mark)) != std::string::npos;) {
+      text.replace(at, mark.size(), value);
+    }
+  }
+  return text;
+}
+
+TEST_P(WrongInputProcess, IsNamedOnStderrWithExitCode2) {
+  const TestFolder folder;
+  put_files(folder);
+  const CommandResult result =
+      run_command({folder.path()}, words(filled(GetParam().arguments, folder.path())));
+  EXPECT_EQ(result.code, 2) << result.err;
+  EXPECT_EQ(result.out, "");
+  for (const std::string& fragment : split(GetParam().fragments, '|')) {
+    EXPECT_NE(result.err.find(fragment), std::string::npos)
+        << fragment << " is not in " << result.err;
+  }
+}
+
+const WrongInput kRows[] = {
+    {"UnknownVerb", "estmate", "estmate|did you mean estimate?"},
+    {"UnknownVerbFlag", "--verison", "--verison|not one of the verbs"},
+    {"UnknownFlag", "estimate --sequence 8", "--sequence|is not a flag"},
+    {"FlagTypo", "estimate --glbal-batch 8", "--glbal-batch|did you mean --global-batch?"},
+    {"FlagWithUnderscore", "estimate --global_batch 8", "did you mean --global-batch?"},
+    {"FlagOfAnotherVerb", "estimate --probes 3", "--probes|is not a flag of planwright estimate"},
+    {"ShortFlag", "estimate -x", "-x|is not a flag"},
+    {"FlagTwice", "estimate --seq 8 --seq 9", "--seq = 9|is given twice"},
+    {"FlagWithoutValue", "estimate --seq", "--seq|needs a value"},
+    {"FlagForValue", "estimate --seq --json", "--seq|needs a value"},
+    {"EmptyValue", "estimate --model=", "--model|needs a value"},
+    {"MarkWithValue", "estimate --json=maybe", "--json = maybe|must be on or off"},
+    {"TwoFiles", "estimate a.toml b.toml", "one argument too many"},
+    {"WordForDevices", "devices all", "takes flags only"},
+    {"WordForModels", "models llama", "takes flags only"},
+    {"QuietAndVerbose", "devices --quiet --verbose", "--quiet|contradicts --verbose"},
+    {"BadColor", "devices --color sometimes", "--color = sometimes|auto, always or never"},
+    {"BadSeed", "plan {base} --seed minus", "--seed = minus|whole number"},
+    {"NegativeSeed", "plan {base} --seed=-1", "--seed = -1|at least 0"},
+
+    {"MissingFile", "plan none.toml", "none.toml|there is no such file"},
+    {"FolderForFile", "plan {folder}", "is a folder"},
+    {"KeyTypo", "plan {folder}/typo.toml",
+     "typo.toml|[job] glbal_batch|did you mean global_batch?"},
+
+    {"NoModel", "estimate --seq 8 --device cpu", "--model|is required"},
+    {"UnknownModel", "estimate --model lama-2-7b --seq 8",
+     "--model = lama-2-7b|did you mean llama-2-7b?"},
+    {"ModelNoJson", "estimate --model {folder}/broken.json --seq 8", "broken.json"},
+    {"ModelMissingKeys", "estimate --model {folder}/strange.json --seq 8", "strange.json"},
+    {"ModelUnknownKind", "estimate --model {folder}/kind.json --seq 8", "kind.json|perceiver"},
+    {"ModelEmptyFolder", "estimate --model {folder} --seq 8", "config.json"},
+
+    {"UnknownDevice", "estimate --model gpt2 --seq 8 --device A1000", "--device = A1000"},
+    {"ZeroDevices", "estimate {base} --devices 0", "--devices = 0|at least 1"},
+    {"ManyDevices", "estimate {base} --devices 99999999", "--devices = 99999999|at most"},
+    {"WordDevices", "estimate {base} --devices two", "--devices = two|whole number"},
+    {"CpuPerNode", "estimate {base} --devices 2 --per-node 1", "--per-node = 1|one host"},
+    {"UnevenNodes",
+     "estimate --model gpt2 --seq 8 --device H100-SXM5-80GB --devices 12 --per-node 8", "8"},
+    {"ThreadsOnGpu", "estimate --model gpt2 --seq 8 --device H100-SXM5-80GB --threads 2",
+     "--threads|CPU devices only"},
+    {"AmbiguousMemory", "estimate {base} --memory 80G",
+     "--memory = 80G|80GB (80000000000 bytes)|80GiB (85899345920 bytes)"},
+    {"BareMemory", "estimate {base} --memory 80", "--memory = 80|needs a unit|did you mean 80GiB?"},
+    {"ZeroMemory", "estimate {base} --memory 0GiB", "more than zero"},
+    {"LowerCaseMemory", "estimate {base} --memory 80gib", "did you mean 80GiB?"},
+    {"MissingCluster", "estimate {base} --cluster none.toml", "none.toml|no such file"},
+    {"ClusterKey", "estimate {base} --cluster {folder}/badkey.toml",
+     "badkey.toml|host_mem|did you mean host_memory?"},
+    {"ClusterSpan", "estimate {base} --devices 4 --cluster {folder}/badlink.toml",
+     "[[link]] span|all 4 devices"},
+
+    {"NoSeq", "estimate --model gpt2 --device cpu", "--seq|is required"},
+    {"ZeroSeq", "estimate --model gpt2 --device cpu --seq 0", "--seq = 0|at least 1"},
+    {"NoGlobalBatch", "plan --model gpt2 --device cpu --seq 8", "--global-batch|is required"},
+    {"BadJob", "estimate {base} --job train", "--job = train|must be one of pretrain"},
+    {"BadTarget", "estimate {base} --target buildin", "--target = buildin|did you mean builtin?"},
+    {"BadPrecision", "estimate {base} --precision bf17", "--precision = bf17|did you mean bf16?"},
+    {"TargetPrecision", "estimate {base} --precision fp8",
+     "--precision = fp8|not a precision of target builtin"},
+    {"BadOptimizer", "estimate {base} --optimizer adam", "--optimizer = adam|must be one of"},
+    {"BadGradient", "estimate {base} --grad-dtype float", "--grad-dtype = float"},
+    {"BadState", "estimate {base} --state-dtype int8", "--state-dtype = int8"},
+    {"BadMaster", "estimate {base} --master-weights yes", "--master-weights = yes|on or off"},
+    {"AdapterRank", "estimate {base} --lora-rank 8", "--lora-rank = 8|lora and qlora"},
+    {"Quantised", "estimate {base} --quant nf4", "--quant = nf4|lora and qlora"},
+    {"FullHeadroom", "estimate {base} --headroom 100%", "--headroom = 100%|less than 100%"},
+    {"BareHeadroom", "estimate {base} --headroom 5", "--headroom = 5|needs a unit"},
+
+    {"ListForEstimate", "estimate {base} --zero 0,1", "--zero = 0,1|lists are for plan and tune"},
+    {"ZeroFour", "estimate {base} --zero 4", "--zero = 4|must be 0, 1, 2 or 3"},
+    {"NoMicroBatch", "estimate {base} --micro-batch 0", "--micro-batch = 0|at least 1"},
+    {"BadRecompute", "estimate {base} --recompute all", "--recompute = all"},
+    {"ChunkWithoutCount", "estimate {base} --recompute chunk",
+     "--recompute = chunk|number of layers"},
+    {"BadOffload", "estimate {base} --offload optimiser",
+     "--offload = optimiser|did you mean optimizer?"},
+    {"BadSchedule", "estimate {base} --schedule 2f2b", "--schedule = 2f2b"},
+    {"BadSp", "estimate {base} --sp maybe", "--sp = maybe|on or off"},
+    {"BadAttention", "estimate {base} --attention flush", "did you mean flash?"},
+    {"HugeWorld", "estimate {base} --tp 1000000 --pp 1000000", "--tp|10^9 ranks"},
+    {"ListTwice", "plan {base} --zero 0,0", "--zero = 0,0|has 0 twice"},
+    {"ListGap", "plan {base} --zero 0,,1", "single commas"},
+    {"TopZero", "plan {base} --top 0", "--top = 0|at least 1"},
+    {"UnknownKnob", "plan {base} --knobs bukket=1", "bukket"},
+
+    {"PlanAndAxis", "estimate --plan p.json --zero 1", "--zero = 1|contradicts --plan"},
+    {"MissingPlan", "estimate --plan none.json", "none.json|does not exist"},
+    {"PlanNoJson", "estimate --plan {folder}/broken.json", "broken.json"},
+    {"PlanOfOther", "estimate --plan {folder}/notplan.json", "notplan.json|schema"},
+
+    {"BadMode", "probe {base} --mode half", "--mode = half|full, shadow or truncated"},
+    {"LaterMode", "probe {base} --mode shadow", "--mode = shadow|did you mean full?"},
+    {"NoSteps", "probe {base} --steps 0", "--steps = 0|at least 1"},
+    {"BadTimeout", "probe {base} --timeout 5", "--timeout = 5|needs a unit"},
+    {"BadEnvironment", "probe {base} --environment A", "--environment = A|NAME=VALUE"},
+    {"ProbePreset", "probe --model gpt2 --seq 8 --device H100-SXM5-80GB",
+     "H100-SXM5-80GB|does not have 1"},
+    {"TunePreset", "tune --model gpt2 --seq 8 --global-batch 8 --device H100-SXM5-80GB",
+     "cannot be measured here"},
+    {"BadTime", "tune {base} --time soon", "--time = soon|must be a time"},
+    {"NoProbes", "tune {base} --probes 0", "--probes = 0|at least 1"},
+    {"FolderForStore", "tune {base} --no-benchmark --storage {folder}", "{folder}"},
+    {"ForeignStore", "tune {base} --no-benchmark --storage {folder}/foreign.db", "foreign.db"},
+
+    {"NoQuestion", "history", "must be list, best or show N"},
+    {"BadQuestion", "history lst", "history = lst|did you mean list?"},
+    {"ShowNothing", "history show", "needs the number of a trial"},
+    {"ShowWord", "history show last", "last|whole number"},
+    {"ListMore", "history list 3", "takes no further argument"},
+    {"MissingStore", "history list --storage none.db", "none.db"},
+    {"ForeignHistory", "history list --storage {folder}/foreign.db", "foreign.db"},
+    {"EmitNoStore", "emit --storage none.db", "none.db"},
+    {"EmitBoth", "emit --plan p.json --trial 3", "--trial = 3|contradicts --plan"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Table, WrongInputProcess, ::testing::ValuesIn(kRows),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+}  // namespace
+}  // namespace planwright::testing

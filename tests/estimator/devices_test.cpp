@@ -1,0 +1,158 @@
+#include "estimator/devices.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "estimator/csv.h"
+#include "estimator/embedded.h"
+#include "estimator/spec/error.h"
+
+namespace planwright::estimator {
+namespace {
+
+DeviceSpec find(std::string_view name) { return find_device(name, "command line", "--device"); }
+
+InputFault fault_of(std::string_view name) {
+  try {
+    find(name);
+  } catch (const InputError& error) {
+    return error.fault();
+  }
+  ADD_FAILURE() << name << " was found";
+  return {};
+}
+
+TEST(DevicePresets, HaveDistinctNamesMemoryAndASource) {
+  std::set<std::string> names;
+  for (const DeviceSpec& device : device_presets()) {
+    EXPECT_TRUE(names.insert(device.name).second) << device.name;
+    EXPECT_GT(device.memory, Bytes{1 << 30}) << device.name;
+    EXPECT_LE(device.memory, device.memory_stated) << device.name;
+    EXPECT_FALSE(device.source.empty()) << device.name;
+  }
+  EXPECT_GE(names.size(), 50u);
+}
+
+TEST(DevicePresets, CarryTheDataSheet) {
+  const DeviceSpec a100 = find("A100-SXM4-80GB");
+  EXPECT_EQ(a100.bf16, FlopsPerSecond{312e12});
+  EXPECT_EQ(a100.memory_bandwidth, BytesPerSecond{2039e9});
+  EXPECT_NEAR(gib(a100.memory), 79.15, 1e-6);
+  EXPECT_FALSE(a100.fp8.has_value());  // not there, never 0
+}
+
+TEST(DevicePresets, WithoutAMeasuredUsableMemoryHoldBackTheLargestShareOfAnyThatHasOne) {
+  // A10: 24 GB stated; the A10G of the same size has 22.06 of 24 usable, the smallest share.
+  EXPECT_LE(gib(find("A10").memory), 22.06 + 1e-6);
+  EXPECT_GT(gib(find("A10").memory), 20);
+}
+
+struct NameCase {
+  const char* given;
+  const char* found;
+};
+
+TEST(FindDevice, TakesAliasesSpellingsAndVendorsNames) {
+  const NameCase cases[] = {
+      {"A100-80GB", "A100-SXM4-80GB"},
+      {"a100 80gb", "A100-SXM4-80GB"},
+      {"NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"},
+      {"NVIDIA H100 80GB HBM3", "H100-SXM5-80GB"},
+      {"nvidia-h200", "H200-SXM-141GB"},
+      {"NVIDIA GeForce RTX 4090", "RTX 4090"},
+      {"Tesla T4", "T4"},
+      {"AMD Instinct MI300X", "MI300X"},
+  };
+  for (const NameCase& each : cases) EXPECT_EQ(find(each.given).name, each.found) << each.given;
+}
+
+TEST(FindDevice, NamesTheNearestForAnUnknownOne) {
+  const InputFault fault = fault_of("A100-SXM4-80GX");
+  EXPECT_EQ(fault.file, "command line");
+  EXPECT_EQ(fault.key, "--device");
+  EXPECT_EQ(fault.value, "A100-SXM4-80GX");
+  EXPECT_EQ(fault.nearest, "A100-SXM4-80GB");
+  EXPECT_EQ(fault_of("H1000").nearest, "H100");
+}
+
+TEST(FindDevice, ListsWhatAnAmbiguousNameCouldMean) {
+  const InputFault fault = fault_of("A100");
+  EXPECT_NE(fault.rule.find("A100-PCIE-40GB"), std::string::npos) << fault.rule;
+  EXPECT_NE(fault.rule.find("A100-SXM4-80GB"), std::string::npos) << fault.rule;
+}
+
+TEST(FindDevice, EveryAliasNamesAPreset) {
+  const Csv aliases(embedded_text("device_aliases.csv"), "device_aliases.csv");
+  for (std::size_t row = 0; row < aliases.rows(); ++row) {
+    EXPECT_EQ(find(aliases.cell(row, "name")).name, aliases.cell(row, "name"));
+  }
+}
+
+TEST(PresetCluster, UsesNvlinkInsideANodeAndTheNetworkBetweenNodes) {
+  const ClusterSpec cluster = preset_cluster(find("A100-80GB"), 16, 8);
+  EXPECT_EQ(cluster.per_node, 8);
+  EXPECT_EQ(cluster.nodes, 2);
+  ASSERT_EQ(cluster.links.size(), 2u);
+  EXPECT_EQ(cluster.links[0].name, "nvlink");
+  EXPECT_EQ(cluster.links[0].bandwidth, BytesPerSecond{300e9});
+  EXPECT_EQ(cluster.links[0].span, 8);
+  EXPECT_EQ(cluster.links[1].name, "network");
+  EXPECT_EQ(cluster.links[1].span, 16);
+  EXPECT_EQ(cluster.pcie, BytesPerSecond{24e9});  // generation 4, sixteen lanes
+}
+
+TEST(PresetCluster, WithoutNvlinkGoesOverPcie) {
+  const ClusterSpec cluster = preset_cluster(find("L40S"), 4, 8);
+  ASSERT_EQ(cluster.links.size(), 1u);
+  EXPECT_EQ(cluster.per_node, 4);
+  EXPECT_EQ(cluster.links[0].name, "pcie");
+  EXPECT_EQ(cluster.links[0].bandwidth, BytesPerSecond{24e9});
+}
+
+TEST(PresetCluster, OfCpusTalksOverTheLoopback) {
+  DeviceSpec cpu;
+  cpu.name = "cpu";
+  const ClusterSpec cluster = preset_cluster(cpu, 2, 2);
+  ASSERT_EQ(cluster.links.size(), 1u);
+  EXPECT_EQ(cluster.links[0].name, "loopback");
+  EXPECT_GT(cluster.links[0].bandwidth, BytesPerSecond{});
+  EXPECT_FALSE(cluster.pcie.has_value());
+}
+
+TEST(PresetCluster, RefusesNodesThatDoNotComeOutWhole) {
+  try {
+    preset_cluster(find("A100-80GB"), 12, 8);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.fault().key, "--per-node");
+    EXPECT_EQ(error.fault().nearest, "6");
+  }
+  EXPECT_THROW(preset_cluster(find("T4"), 0, 1), InputError);
+  EXPECT_THROW(preset_cluster(find("T4"), 1, 0), InputError);
+}
+
+TEST(Csv, ReadsQuotedCellsAndEmptyNumbers) {
+  const Csv table("a,b\n\"x, \"\"y\"\"\",\nz,2.5\n", "test.csv");
+  ASSERT_EQ(table.rows(), 2u);
+  EXPECT_EQ(table.cell(0, "a"), "x, \"y\"");
+  EXPECT_EQ(table.number(0, "b", 7), 7);
+  EXPECT_EQ(table.number(1, "b", 7), 2.5);
+}
+
+TEST(Csv, RefusesRaggedRowsUnknownColumnsAndWordsForNumbers) {
+  EXPECT_THROW(Csv("a,b\n1\n", "test.csv"), std::logic_error);
+  const Csv table("a\nword\n", "test.csv");
+  EXPECT_THROW(table.cell(0, "c"), std::logic_error);
+  EXPECT_THROW(table.number(0, "a", 0), std::logic_error);
+}
+
+TEST(Embedded, HoldsTheTablesAndRefusesOthers) {
+  for (const char* name : {"gpus.csv", "links.csv", "priors.csv", "device_aliases.csv"}) {
+    EXPECT_FALSE(embedded_text(name).empty()) << name;
+  }
+  EXPECT_THROW(embedded_text("secrets.csv"), std::logic_error);
+}
+
+}  // namespace
+}  // namespace planwright::estimator

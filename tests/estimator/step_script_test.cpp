@@ -1,0 +1,197 @@
+#include "estimator/step_script.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_traits.h"
+
+namespace planwright::estimator {
+namespace {
+
+using testing::data_parallel;
+using testing::fake_problem;
+using testing::fake_traits;
+using testing::tiny_gpt;
+using testing::tiny_llama;
+
+StepShape shape_of(const ModelSpec& model, Precision precision, int micro_batch = 1,
+                   int threads = 1) {
+  Problem problem = fake_problem(model, 1, precision);
+  problem.cluster.threads_per_rank = threads;
+  return step_shape(problem, fake_traits(), data_parallel(1, 0, micro_batch));
+}
+
+std::int64_t tensors(const StepShape& shape, const ModelSpec& model, bool recompute, Phase phase) {
+  const auto peaks = micro_batch_peaks(shape, model, recompute);
+  return peaks[static_cast<std::size_t>(phase)].tensors.tensors().value;
+}
+
+/// The tiny Llama kind: h 24, A 32, K 16, f 40, v 50, s 16, b 1, two blocks, one thread.
+///
+/// fp32 (e = g = c = 4), bytes: u = 4·16·24 = 1536; stats = 4·16 = 64; qkv = 4·16·(32 + 2·16) =
+/// 4096; out = 4·16·32 = 2048; lse = 4·1·4·16 = 256; gu = 4·16·80 = 5120; act = 4·16·40 = 2560;
+/// logits = 4·16·50 = 3200; ids and targets 16·16 = 256. State S = 3u + 2·stats + qkv + out + lse +
+/// gu + act = 4608 + 128 + 14080 = 18816. Forward ends at 256 + u + 2 (S + u) + u + stats + logits
+///              = 256 + 1536 + 40704 + 1536 + 64 + 3200 = 47296, its peak: nothing was freed.
+/// Backward begins there. After the head 256 + u + 2 (S + u) - u + u = 42496 are alive, and the
+/// block holds at most d_out + dq + dk + dv = 6144 more once gu + act + n2 + stats2 + x1 = 10816
+/// are gone, so the beginning is its peak.
+TEST(MicroBatchPeaks, OfATinyLlamaInFp32AreTheHandDerivedOnes) {
+  const StepShape shape = shape_of(tiny_llama(), Precision::fp32);
+  EXPECT_EQ(tensors(shape, tiny_llama(), false, Phase::forward), 47296);
+  EXPECT_EQ(tensors(shape, tiny_llama(), false, Phase::loss), 47296);
+  EXPECT_EQ(tensors(shape, tiny_llama(), false, Phase::backward), 47296);
+}
+
+/// With full recompute a block keeps its input only. Forward: the last block's y is made while its
+/// state is alive: 256 + u + 1·u + S + u = 256 + 3·1536 + 18816 = 23680, more than the end
+/// 256 + 3u + u + stats + logits = 9664. Backward: x_2 and logits are gone, dy is alive, the last
+/// block makes its state again: 256 + u + u + u + S = 23680, and its last projection is not made.
+TEST(MicroBatchPeaks, OfARecomputedTinyLlamaInFp32AreTheHandDerivedOnes) {
+  const StepShape shape = shape_of(tiny_llama(), Precision::fp32);
+  EXPECT_EQ(tensors(shape, tiny_llama(), true, Phase::forward), 23680);
+  EXPECT_EQ(tensors(shape, tiny_llama(), true, Phase::loss), 9664);
+  EXPECT_EQ(tensors(shape, tiny_llama(), true, Phase::backward), 23680);
+}
+
+/// bf16 with fp32 gradients (e = 2, g = c = 4): u = 768, stats = 64, lse = 256, the rest halves:
+/// S = 3·768 + 128 + 2048 + 1024 + 256 + 2560 + 1280 = 9600; logits = 1600, upcast = 3200.
+/// Forward ends at 256 + 768 + 2·(9600 + 768) + 768 + 64 + 1600 = 24192. The loss adds the upcast
+/// logits before the low ones go: 24192 + 3200 = 27392. Backward adds the low gradient before those
+/// go: 24192 - 1600 + 3200 + 1600 = 27392. The head's weight gradient, 24192 + 2·50·24 = 26592, and
+/// the block's widest, 256 + 2·10368 + 768 - act 1280 + 2·80·24 = 24320, stay below.
+TEST(MicroBatchPeaks, OfATinyLlamaInBf16AreTheHandDerivedOnes) {
+  const StepShape shape = shape_of(tiny_llama(), Precision::bf16);
+  EXPECT_EQ(tensors(shape, tiny_llama(), false, Phase::forward), 24192);
+  EXPECT_EQ(tensors(shape, tiny_llama(), false, Phase::loss), 27392);
+  EXPECT_EQ(tensors(shape, tiny_llama(), false, Phase::backward), 27392);
+}
+
+/// A vocabulary of 2 takes the head out of the way: the widest instant is then the last block's
+/// gradient of gate_up, 24320 as above.
+TEST(MicroBatchPeaks, InBf16TheWeightGradientsCopyCanRule) {
+  ModelSpec model = tiny_llama();
+  model.vocab = 2;
+  EXPECT_EQ(tensors(shape_of(model, Precision::bf16), model, false, Phase::backward), 24320);
+}
+
+/// fp64 doubles every float of fp32; ids and targets stay.
+TEST(MicroBatchPeaks, InFp64AreTwiceThoseOfFp32ButForTheIds) {
+  EXPECT_EQ(tensors(shape_of(tiny_llama(), Precision::fp64), tiny_llama(), false, Phase::forward),
+            2 * (47296 - 256) + 256);
+}
+
+/// The tiny GPT kind: h = A = K = 24, f 40, v 50, s 16, b 1; layer norm has two statistics.
+/// fp32: u = 1536, stats = 128, qkv = 3u = 4608, out = 1536, lse = 4·3·16 = 192, pre = act = 2560:
+/// S = 3u + 256 + 4608 + 1536 + 192 + 5120 = 16320.
+/// Forward ends at 256 + u + 2 (S + u) + u + stats + 3200 = 256 + 1536 + 35712 + 1536 + 128 + 3200.
+TEST(MicroBatchPeaks, OfATinyGptInFp32AreTheHandDerivedOnes) {
+  const StepShape shape = shape_of(tiny_gpt(), Precision::fp32);
+  EXPECT_EQ(tensors(shape, tiny_gpt(), false, Phase::forward), 42368);
+  EXPECT_EQ(tensors(shape, tiny_gpt(), false, Phase::backward), 42368);
+}
+
+/// With v = 2 and many threads the sums per thread rule. Norm backward of the head: x_2, nf and its
+/// statistics are alive beside 256 + u + 2 S + u, so 37504 + u + 128 + 2·c·T·h = 39168 + 192 T.
+TEST(MicroBatchPeaks, NormSumsCountOncePerThread) {
+  ModelSpec model = tiny_gpt();
+  model.vocab = 2;
+  for (const int threads : {4, 16}) {
+    EXPECT_EQ(tensors(shape_of(model, Precision::fp32, 1, threads), model, false, Phase::backward),
+              39168 + 192 * threads);
+  }
+}
+
+/// With more threads still it is qkv's bias, c·T·3h. When it is summed the last block has released
+/// pre, act, n2, stats2, x1 (8320), out and lse (1728): 37504 - 10048 + 288 T.
+TEST(MicroBatchPeaks, BiasSumsCountOncePerThread) {
+  ModelSpec model = tiny_gpt();
+  model.vocab = 2;
+  EXPECT_EQ(tensors(shape_of(model, Precision::fp32, 1, 200), model, false, Phase::backward),
+            27456 + 288 * 200);
+}
+
+TEST(MicroBatchPeaks, GrowLinearlyWithTheMicroBatchInFp32) {
+  const auto at = [](int batch) {
+    return tensors(shape_of(tiny_llama(), Precision::fp32, batch), tiny_llama(), false,
+                   Phase::forward);
+  };
+  EXPECT_EQ(at(2), 2 * at(1));
+  EXPECT_EQ(at(5), 5 * at(1));
+}
+
+TEST(MicroBatchPeaks, RecomputationNeverRaisesAPeak) {
+  for (const ModelSpec& model : {tiny_llama(), tiny_gpt()}) {
+    for (const Precision precision : {Precision::fp64, Precision::fp32, Precision::bf16}) {
+      const StepShape shape = shape_of(model, precision, 2);
+      for (const Phase phase : {Phase::forward, Phase::loss, Phase::backward}) {
+        EXPECT_LE(tensors(shape, model, true, phase), tensors(shape, model, false, phase));
+      }
+    }
+  }
+}
+
+TEST(MicroBatchPeaks, RunsOfUnequalBlocksCountEachBlock) {
+  ModelSpec split = tiny_llama();
+  split.runs = {{1, split.runs[0].block}, {1, split.runs[0].block}};
+  const StepShape shape = shape_of(split, Precision::bf16);
+  EXPECT_EQ(micro_batch_peaks(shape, split, false), micro_batch_peaks(shape, tiny_llama(), false));
+  split.runs[1].block.ffn *= 2;
+  EXPECT_GT(tensors(shape, split, false, Phase::forward),
+            tensors(shape, tiny_llama(), false, Phase::forward));
+}
+
+std::int64_t net(const Script& script) {
+  Simulator simulator;
+  simulator.enter();
+  simulator.run(script);
+  return simulator.live().allocated().value;
+}
+
+TEST(BlockScripts, BackwardReleasesWhatForwardKept) {
+  for (const ModelSpec& model : {tiny_llama(), tiny_gpt()}) {
+    const StepShape shape = shape_of(model, Precision::bf16, 3);
+    const BlockSpec& block = model.runs[0].block;
+    EXPECT_EQ(net(block_forward(shape, block, true)) + net(block_backward(shape, block, false)), 0);
+    EXPECT_EQ(net(block_forward(shape, block, false)) + net(block_backward(shape, block, true)), 0);
+  }
+}
+
+TEST(BlockScripts, NameTheirTensorsInTheOrderOfTheRuntime) {
+  const StepShape shape = shape_of(tiny_llama(), Precision::fp32);
+  const Script script = block_forward(shape, tiny_llama().runs[0].block, true);
+  std::vector<std::string> made;
+  for (const Event& event : script.events()) {
+    if (event.kind == Event::Kind::make) made.emplace_back(event.name);
+  }
+  EXPECT_EQ(made, (std::vector<std::string>{"n1", "stats1", "qkv", "out", "lse", "x1", "n2",
+                                            "stats2", "gu", "act", "y"}));
+}
+
+/// The composed kernels keep the same states and have more transients: a loss of fp32 rows holds
+/// the target's logit, the largest, the sum, its logarithm (16 each) and, on a CPU, doubles of it
+/// and their sum: 4·4·16 + 8·16 + 8 = 392.
+TEST(MicroBatchPeaks, OfTheComposedKernelsAddTheirTransients) {
+  StepShape shape = shape_of(tiny_llama(), Precision::fp32);
+  shape.kernels = KernelSet::composed;
+  EXPECT_EQ(tensors(shape, tiny_llama(), false, Phase::forward), 47296);
+  EXPECT_EQ(tensors(shape, tiny_llama(), false, Phase::loss), 47296 + 392);
+  shape.device = DeviceKind::cuda;
+  EXPECT_EQ(tensors(shape, tiny_llama(), false, Phase::loss), 47296 + 4 * 64 + 8);
+}
+
+TEST(MicroBatchPeaks, OnlyHalfPrecisionProductsTakeScratchOnACpu) {
+  const auto product = [](Precision precision) {
+    const auto peaks = micro_batch_peaks(shape_of(tiny_gpt(), precision), tiny_gpt(), false);
+    return peaks[static_cast<std::size_t>(Phase::forward)].product.has_value();
+  };
+  EXPECT_TRUE(product(Precision::bf16));
+  EXPECT_FALSE(product(Precision::fp32));
+  EXPECT_FALSE(product(Precision::fp64));
+}
+
+}  // namespace
+}  // namespace planwright::estimator

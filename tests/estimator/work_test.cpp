@@ -1,0 +1,82 @@
+#include "estimator/work.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/fake_traits.h"
+
+namespace planwright::estimator {
+namespace {
+
+using testing::data_parallel;
+using testing::fake_problem;
+using testing::fake_traits;
+using testing::tiny_gpt;
+using testing::tiny_llama;
+
+StepShape shape_of(const ModelSpec& model, Precision precision) {
+  return step_shape(fake_problem(model, 1, precision), fake_traits(), data_parallel(1, 0, 1));
+}
+
+TEST(CausalPairs, CountEachPairOfQueryAndEarlierKeyOnce) {
+  EXPECT_EQ(causal_pairs(1, 0), 1);
+  EXPECT_EQ(causal_pairs(4, 0), 1 + 2 + 3 + 4);
+  EXPECT_EQ(causal_pairs(4, 2), 1 + 2 + 2 + 2);
+  EXPECT_EQ(causal_pairs(4, 4096), causal_pairs(4, 0));
+}
+
+/// 16 tokens; weights 24·64 + 32·24 + 24·80 + 40·24 = 5184; attention of 4 heads of 8 over
+/// 16·17/2 = 136 pairs: 2·2·4·8·136 forward, 5/2 of it backward.
+TEST(BlockWork, CountsTheFlopsOfProductsAndAttention) {
+  const StepShape shape = shape_of(tiny_llama(), Precision::fp32);
+  const BlockSpec block = tiny_llama().runs[0].block;
+  EXPECT_EQ(block_forward_work(shape, block).matrix_flops, 2.0 * 16 * 5184);
+  EXPECT_EQ(block_forward_work(shape, block).attention_flops, 4.0 * 32 * 136);
+  EXPECT_EQ(block_backward_work(shape, block).matrix_flops, 4.0 * 16 * 5184);
+  EXPECT_EQ(block_backward_work(shape, block).attention_flops, 10.0 * 32 * 136);
+  EXPECT_EQ(block_recompute_work(shape, block).matrix_flops, 2.0 * 16 * (5184 - 960));
+}
+
+/// Forward, elements per token: norms 4·24, rotary 2·(32 + 16), residuals 4·24, activation 80 + 40.
+TEST(BlockWork, CountsTheBytesOfMemoryBoundKernels) {
+  const StepShape shape = shape_of(tiny_llama(), Precision::fp32);
+  const BlockSpec block = tiny_llama().runs[0].block;
+  EXPECT_EQ(block_forward_work(shape, block).bytes, 4.0 * 16 * (96 + 96 + 96 + 120));
+  EXPECT_EQ(block_recompute_work(shape, block).bytes, 4.0 * 16 * (96 + 96 + 48 + 120));
+}
+
+TEST(BlockWork, HalfPrecisionAddsTheAccumulationOfWeightGradients) {
+  const BlockSpec block = tiny_llama().runs[0].block;
+  const Work fp32 = block_backward_work(shape_of(tiny_llama(), Precision::fp32), block);
+  const Work bf16 = block_backward_work(shape_of(tiny_llama(), Precision::bf16), block);
+  EXPECT_EQ(bf16.bytes, fp32.bytes / 2 + 5184.0 * (2 + 2 * 4));
+  EXPECT_EQ(bf16.launches, fp32.launches + 4);
+}
+
+TEST(BlockWork, BiasesAndPositionsAddTheirKernels) {
+  BlockSpec plain = tiny_gpt().runs[0].block;
+  const StepShape shape = shape_of(tiny_gpt(), Precision::fp32);
+  const Work with = block_backward_work(shape, plain);
+  plain.qkv_bias = plain.out_bias = plain.mlp_bias = false;
+  const Work without = block_backward_work(shape, plain);
+  EXPECT_EQ(with.launches - without.launches, 4);
+  EXPECT_EQ(with.bytes - without.bytes, 4.0 * 16 * (72 + 24 + 40 + 24));
+}
+
+/// Three products of 16 x 24 x 50.
+TEST(EndsWork, CountsTheHeadInBothDirections) {
+  const Work work = ends_work(shape_of(tiny_llama(), Precision::fp32), tiny_llama());
+  EXPECT_EQ(work.matrix_flops, 6.0 * 16 * 24 * 50);
+  // Loss 2·50; gather 2·24; scatter 24 + 2·24; norm 6·24; four bytes each.
+  EXPECT_EQ(work.bytes, 4.0 * 16 * (100 + 48 + 72 + 144));
+}
+
+TEST(EndsWork, LearnedPositionsAreASecondTable) {
+  const StepShape shape = shape_of(tiny_gpt(), Precision::fp32);
+  ModelSpec rotary = tiny_gpt();
+  rotary.positions = Positions::rotary;
+  EXPECT_EQ(ends_work(shape, tiny_gpt()).bytes - ends_work(shape, rotary).bytes,
+            4.0 * 16 * 24 * (1 + 3));
+}
+
+}  // namespace
+}  // namespace planwright::estimator

@@ -1,0 +1,230 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "estimator/spec/error.h"
+#include "launcher/targets/builtin/emit.h"
+#include "launcher/targets/builtin/traits.h"
+#include "tests/support/fake_traits.h"
+#include "tests/support/test_folder.h"
+
+namespace planwright::targets::builtin {
+namespace {
+
+Problem llama(Precision precision = Precision::bf16) {
+  Problem problem = testing::fake_problem(testing::tiny_llama(), 2, Precision::fp32);
+  problem.workload.precision = precision;
+  problem.workload.recipe = traits().recipe(precision).value_or(PrecisionRecipe{});
+  problem.target = "builtin";
+  return problem;
+}
+
+std::vector<std::string> broken_rules(const Problem& problem, const Candidate& candidate) {
+  std::vector<std::string> names;
+  for (const Rule& rule : traits().rules) {
+    if (rule.broken(problem, candidate)) names.push_back(rule.name);
+  }
+  return names;
+}
+
+/// Bytes per element of the flat buffers that a rank keeps, by account; docs/runtime.md, Recipes.
+std::int64_t bytes_per_parameter(Precision precision, OptimizerKind optimizer) {
+  Problem problem = llama(precision);
+  problem.workload.optimizer = optimizer;
+  const Candidate candidate = testing::data_parallel(2, 0, 1);
+  std::int64_t sum = 0;
+  for (const Holding& holding : traits().holdings) {
+    if (holding.of != HoldingOf::flat_parameters) continue;
+    if (holding.when != nullptr && !holding.when(problem, candidate)) continue;
+    sum += holding.copies * holding.bytes_each(problem.workload.recipe);
+  }
+  return sum;
+}
+
+TEST(BuiltinTraits, KeepTheBytesPerParameterOfTheRuntimesTable) {
+  EXPECT_EQ(bytes_per_parameter(Precision::fp64, OptimizerKind::adamw), 32);
+  EXPECT_EQ(bytes_per_parameter(Precision::fp32, OptimizerKind::adamw), 16);
+  EXPECT_EQ(bytes_per_parameter(Precision::bf16, OptimizerKind::adamw), 18);
+  EXPECT_EQ(bytes_per_parameter(Precision::fp64, OptimizerKind::sgd), 16);
+  EXPECT_EQ(bytes_per_parameter(Precision::fp32, OptimizerKind::sgd), 8);
+  EXPECT_EQ(bytes_per_parameter(Precision::bf16, OptimizerKind::sgd), 10);
+}
+
+TEST(BuiltinTraits, ZeroOneShardsTheOptimizerAndNothingElse) {
+  const Candidate sharded = testing::data_parallel(2, 1, 1);
+  const Candidate whole = testing::data_parallel(2, 0, 1);
+  for (const Holding& holding : traits().holdings) {
+    const bool state =
+        holding.account == Account::optimizer && holding.of == HoldingOf::flat_parameters;
+    EXPECT_EQ(holding.sharded_by(sharded), state ? ShardedBy::data_ranks : ShardedBy::nothing);
+    EXPECT_EQ(holding.sharded_by(whole), ShardedBy::nothing);
+  }
+}
+
+TEST(BuiltinTraits, EveryRowNamesItsSource) {
+  for (const Holding& holding : traits().holdings) EXPECT_STRNE(holding.source, "");
+  for (const Rule& rule : traits().rules) {
+    EXPECT_FALSE(rule.source.empty()) << rule.name;
+    EXPECT_FALSE(rule.text.empty()) << rule.name;
+    EXPECT_FALSE(rule.fix.empty()) << rule.name;
+    const auto same = [&](const Rule& other) { return other.name == rule.name; };
+    EXPECT_EQ(std::count_if(traits().rules.begin(), traits().rules.end(), same), 1) << rule.name;
+  }
+}
+
+TEST(BuiltinTraits, EveryPlaceholderOfARuleIsFilled) {
+  const Candidate candidate = testing::data_parallel(2, 0, 1);
+  for (const Rule& rule : traits().rules) {
+    for (const std::string& text : {rule.text, rule.fix}) {
+      const std::string filled = fill_rule_text(text, llama(), candidate);
+      EXPECT_EQ(filled.find('{'), std::string::npos) << rule.name << ": " << filled;
+    }
+  }
+}
+
+TEST(BuiltinTraits, ACpuRunsOwnKernelsOverGlooAndAGpuComposedOnesOverNccl) {
+  EXPECT_EQ(traits().kernels(DeviceKind::cpu), KernelSet::in_place);
+  EXPECT_EQ(traits().kernels(DeviceKind::cuda), KernelSet::composed);
+  EXPECT_EQ(traits().transport(DeviceKind::cpu), Transport::gloo);
+  EXPECT_EQ(traits().transport(DeviceKind::cuda), Transport::nccl);
+}
+
+TEST(BuiltinTraits, TheBucketSizeIsAKnob) {
+  Candidate candidate;
+  EXPECT_EQ(traits().bucket_elements(candidate), 4194304);
+  EXPECT_EQ(traits().knobs.at(0).values.at(0), "4194304") << "the first value is the default";
+  candidate.knobs = {{"bucket_elements", "1000"}};
+  EXPECT_EQ(traits().bucket_elements(candidate), 1000);
+  for (const char* bad : {"", "0", "-4", "1e6", "12x", "99999999999999999999"}) {
+    candidate.knobs = {{"bucket_elements", bad}};
+    EXPECT_THROW(traits().bucket_elements(candidate), InputError) << bad;
+    EXPECT_EQ(broken_rules(llama(),
+                           [&] {
+                             Candidate c = testing::data_parallel(2, 0, 1);
+                             c.knobs = candidate.knobs;
+                             return c;
+                           }()),
+              std::vector<std::string>{"bucket_elements_positive"})
+        << bad;
+  }
+}
+
+struct RuleCase {
+  const char* rule;
+  std::function<void(Problem&, Candidate&)> change;
+};
+
+TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
+  const RuleCase cases[] = {
+      {"world_fits_devices", [](Problem& p, Candidate&) { p.cluster.per_node = 4; }},
+      {"batch_divides", [](Problem&, Candidate& c) { c.micro_batch = 3; }},
+      {"known_knobs",
+       [](Problem&, Candidate& c) {
+         c.knobs = {{"other", "1"}};
+       }},
+      {"trains_all_weights", [](Problem& p, Candidate&) { p.workload.job = Job::lora; }},
+      {"known_optimizer",
+       [](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::lion; }},
+      {"known_precision", [](Problem& p, Candidate&) { p.workload.precision = Precision::fp16; }},
+      {"own_recipe", [](Problem& p, Candidate&) { p.workload.recipe.gradient = DType::bf16; }},
+      {"sequence_within_window",
+       [](Problem& p, Candidate&) { p.model.runs[0].block.sliding_window = 8; }},
+      {"sequence_within_positions",
+       [](Problem& p, Candidate&) {
+         p.model.positions = Positions::learned;
+         p.model.max_positions = 8;
+       }},
+      {"rotary_head_is_even", [](Problem& p, Candidate&) { p.model.runs[0].block.head_dim = 7; }},
+      {"flash_head_dim",
+       [](Problem& p, Candidate&) {
+         p.cluster.device.kind = DeviceKind::cuda;
+         p.model.runs[0].block.head_dim = 12;
+       }},
+      {"flash_precision",
+       [](Problem& p, Candidate&) {
+         p.cluster.device.kind = DeviceKind::cuda;
+         p.workload.precision = Precision::fp32;
+         p.workload.recipe = *traits().recipe(Precision::fp32);
+       }},
+      {"fixed_tp", [](Problem& p, Candidate& c) { c.tp = 2, p.cluster.per_node = 4; }},
+      {"fixed_pp", [](Problem& p, Candidate& c) { c.pp = 2, p.cluster.per_node = 4; }},
+      {"fixed_cp", [](Problem& p, Candidate& c) { c.cp = 2, p.cluster.per_node = 4; }},
+      {"fixed_vpp", [](Problem&, Candidate& c) { c.vpp = 2; }},
+      {"fixed_ep", [](Problem&, Candidate& c) { c.ep = 2; }},
+      {"fixed_etp", [](Problem&, Candidate& c) { c.etp = 2; }},
+      {"fixed_sp", [](Problem&, Candidate& c) { c.sp = true; }},
+      {"fixed_hsdp", [](Problem&, Candidate& c) { c.hsdp = 2; }},
+      {"fixed_zero", [](Problem&, Candidate& c) { c.zero = 2; }},
+      {"fixed_offload", [](Problem&, Candidate& c) { c.offload.optimizer = true; }},
+      {"fixed_recompute", [](Problem&, Candidate& c) { c.recompute.kind = RecomputeKind::op; }},
+      {"fixed_schedule", [](Problem&, Candidate& c) { c.schedule = Schedule::gpipe; }},
+      {"fixed_attention", [](Problem&, Candidate& c) { c.attention = AttentionKernel::eager; }},
+      {"fixed_loss", [](Problem&, Candidate& c) { c.loss = LossKernel::fused; }},
+      {"fixed_stages", [](Problem&, Candidate& c) { c.stages = {StagePlan{}}; }},
+  };
+  EXPECT_TRUE(broken_rules(llama(), testing::data_parallel(2, 1, 2)).empty());
+  for (const RuleCase& each : cases) {
+    Problem problem = llama();
+    Candidate candidate = testing::data_parallel(2, 0, 1);
+    each.change(problem, candidate);
+    EXPECT_EQ(broken_rules(problem, candidate), std::vector<std::string>{each.rule});
+  }
+}
+
+TEST(BuiltinTraits, SgdFp64AndFineTuningAreLegal) {
+  Problem problem = llama(Precision::fp64);
+  problem.workload.optimizer = OptimizerKind::sgd;
+  problem.workload.job = Job::finetune;
+  EXPECT_TRUE(broken_rules(problem, testing::data_parallel(2, 0, 1)).empty());
+}
+
+launcher::EmitRequest request(const std::string& out) {
+  launcher::EmitRequest request;
+  request.plan.problem = llama();
+  request.plan.problem.cluster.threads_per_rank = 2;
+  request.plan.candidate = testing::data_parallel(2, 1, 2);
+  request.out = out;
+  request.steps = 5;
+  return request;
+}
+
+TEST(BuiltinEmit, WritesAPlanAndTheCommandThatRunsIt) {
+  const testing::TestFolder folder;
+  const auto config = target().emit(request(folder.path()));
+  const std::string plan = folder / "plan.json";
+  EXPECT_EQ(config.command,
+            (std::vector<std::string>{"planwright", "probe", "--plan", plan, "--steps", "5"}));
+  EXPECT_EQ(config.environment.at("OMP_NUM_THREADS"), "2");
+  write_files(config, false);
+  EXPECT_EQ(launcher::load_plan_file(plan), request(folder.path()).plan);
+  EXPECT_EQ(to_json(config).at("files"), Json::array({plan}));
+}
+
+TEST(BuiltinEmit, SaysWhatThePlanRestsOn) {
+  auto asked = request("/tmp");
+  auto config = emit(asked);
+  EXPECT_EQ(config.evidence, launcher::EvidenceKind::predicted);
+  EXPECT_EQ(config.warnings, std::vector<std::string>{"this plan is predicted, not measured"});
+  asked.plan.evidence.kind = launcher::EvidenceKind::measured;
+  config = emit(asked);
+  EXPECT_EQ(config.evidence, launcher::EvidenceKind::measured);
+  EXPECT_TRUE(config.warnings.empty());
+}
+
+TEST(BuiltinEmit, RefusesAPlanThatTheWorkerCannotRun) {
+  auto asked = request("/tmp");
+  asked.plan.candidate.zero = 3;
+  try {
+    emit(asked);
+    FAIL() << "no error";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.fault().key, "fixed_zero");
+    EXPECT_EQ(error.fault().rule, "the built-in runtime shards optimizer states only (zero 3)");
+    EXPECT_EQ(error.fault().nearest, "use --zero 0 or 1, or another --target");
+  }
+}
+
+}  // namespace
+}  // namespace planwright::targets::builtin

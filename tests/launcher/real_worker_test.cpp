@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "launcher/host_rates.h"
+#include "launcher/probe_runner.h"
+#include "launcher/targets/builtin/traits.h"
+#include "tests/support/fake_traits.h"
+#include "tests/support/processes.h"
+#include "tests/support/test_folder.h"
+
+namespace planwright::launcher {
+namespace {
+
+using testing::data_parallel;
+using testing::processes_marked;
+using testing::TestFolder;
+
+const std::string kBin = PLANWRIGHT_BIN_DIR;
+
+/// The launcher and the CPU worker together; skipped in a build without workers.
+class RealWorkerProcess : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(kBin + "/planwright-worker-cpu")) GTEST_SKIP() << "no worker";
+    options_.worker = kBin + "/planwright-worker-cpu";
+    options_.supervisor = kBin + "/planwright-supervisor";
+    options_.temp_root = folder_.path();
+    options_.environment["PLANWRIGHT_TEST"] = folder_.path();
+  }
+
+  void TearDown() override {
+    EXPECT_TRUE(processes_marked(folder_.path()).empty()) << "every process has ended";
+    EXPECT_EQ(folder_.entries(), 0) << "no temporary file is left";
+  }
+
+  static probes::TrainJob job(int steps) {
+    Problem problem = testing::fake_problem(testing::tiny_llama(), 2, Precision::fp32);
+    problem.target = "builtin";
+    problem.target_version = targets::builtin::traits().version;
+    ProbeScope scope;
+    scope.steps = steps;
+    return make_train_job(problem, data_parallel(2, 1, 2), scope, targets::builtin::traits(), 1);
+  }
+
+  /// Runs a job that would take for ever and sends `signal` to rank 1 in its third step.
+  Outcome run_and_signal_rank_1(int signal) {
+    bool sent = false;
+    options_.progress = [&](const ProgressEvent& event) {
+      if (sent || event.rank != 1 || event.text != "step 3") return;
+      sent = true;
+      kill(pid_of_rank_1(), signal);
+    };
+    return run_probe(job(1000000), options_);
+  }
+
+  /// The worker whose last argument is "1".
+  int pid_of_rank_1() const {
+    for (const int pid : processes_marked(folder_.path())) {
+      const std::string line = read_file("/proc/" + std::to_string(pid) + "/cmdline");
+      if (line.ends_with(std::string("\0001\0", 3))) return pid;
+    }
+    ADD_FAILURE() << "rank 1 does not run";
+    return getpid();
+  }
+
+  TestFolder folder_;
+  RunOptions options_;
+};
+
+std::string why(const Outcome& outcome) {
+  const Failure* const failure = outcome.failure();
+  return failure == nullptr ? "" : failure->detail + "\n" + failure->log_tail;
+}
+
+TEST_F(RealWorkerProcess, MeasuresAProbeOfTwoRanks) {
+  const Outcome outcome = run_probe(job(3), options_);
+  ASSERT_EQ(outcome.kind(), OutcomeKind::ok) << why(outcome);
+  const Measurement& measured = *outcome.measurement();
+  ASSERT_EQ(measured.ranks.size(), 2u);
+  EXPECT_EQ(measured.steps_s.size(), 3u);
+  EXPECT_EQ(measured.losses.size(), 4u) << "warm-up included";
+  EXPECT_GT(measured.tokens_per_second_per_device, 0);
+  for (const RankMeasurement& rank : measured.ranks) {
+    EXPECT_GT(rank.allocated_peak(), Bytes{0});
+    ASSERT_TRUE(rank.startup_s);
+    EXPECT_GT(*rank.startup_s, 0);
+    std::printf("rank %d started in %.2f s\n", rank.rank, *rank.startup_s);
+  }
+  EXPECT_FALSE(outcome.environment.empty());
+}
+
+TEST_F(RealWorkerProcess, RunsOutOfABudgetForReal) {
+  probes::TrainJob tight = job(3);
+  const Outcome roomy = run_probe(tight, options_);
+  ASSERT_EQ(roomy.kind(), OutcomeKind::ok) << why(roomy);
+  const Bytes peak = roomy.measurement()->allocated_peak();
+  tight.memory_budget = peak - Bytes{1};
+  const Outcome outcome = run_probe(tight, options_);
+  ASSERT_EQ(outcome.kind(), OutcomeKind::out_of_memory) << why(outcome);
+  const OutOfMemory& full = *outcome.out_of_memory();
+  EXPECT_EQ(full.capacity, peak - Bytes{1});
+  EXPECT_GT(full.allocated + full.requested, full.capacity);
+}
+
+TEST_F(RealWorkerProcess, ARankThatIsKilledIsACrashAndItsPeerEnds) {
+  const Outcome outcome = run_and_signal_rank_1(SIGKILL);
+  EXPECT_EQ(outcome.kind(), OutcomeKind::crashed) << why(outcome);
+  EXPECT_EQ(outcome.failure()->rank, 1);
+  EXPECT_EQ(outcome.failure()->detail, "rank 1 was ended by SIGKILL");
+}
+
+TEST_F(RealWorkerProcess, ARankThatIsStoppedIsHung) {
+  options_.watchdog_s = 3;
+  const Outcome outcome = run_and_signal_rank_1(SIGSTOP);
+  EXPECT_EQ(outcome.kind(), OutcomeKind::hung) << why(outcome);
+  EXPECT_EQ(outcome.failure()->rank, 1);
+}
+
+TEST_F(RealWorkerProcess, ARankThatStopsWhileItsPeerGivesUpIsHung) {
+  options_.collective_timeout_s = 2;
+  const Outcome outcome = run_and_signal_rank_1(SIGSTOP);
+  EXPECT_EQ(outcome.kind(), OutcomeKind::hung) << why(outcome);
+  EXPECT_EQ(outcome.failure()->rank, 1);
+}
+
+TEST_F(RealWorkerProcess, ALongJobIsEndedAtItsDeadline) {
+  options_.deadline_s = 5;
+  const Outcome outcome = run_probe(job(1000000), options_);
+  EXPECT_EQ(outcome.kind(), OutcomeKind::timed_out) << why(outcome);
+}
+
+TEST_F(RealWorkerProcess, SeveralJobsShareTheirProcesses) {
+  const JobsResult result = run_jobs({job(1), job(2)}, options_);
+  ASSERT_FALSE(result.failure) << why(*result.failure);
+  ASSERT_EQ(result.reports.size(), 2u);
+  ASSERT_EQ(result.reports[1].jobs.size(), 2u);
+  EXPECT_EQ(result.reports[1].jobs[1].measurement.steps_s.size(), 2u);
+}
+
+TEST_F(RealWorkerProcess, TheMicroBenchmarkGivesEveryRate) {
+  const TestFolder cache;
+  const RatesQuery query{2, 1, DeviceKind::cpu, "test"};
+  const RatesCache where{cache.path(), false, {}};
+  const HostRates rates = host_rates(query, options_, where);
+  for (const double rate :
+       {rates.matmul_fp32_flops_per_s, rates.matmul_bf16_flops_per_s, rates.copy_bytes_per_s,
+        rates.kernel_overhead_s, rates.all_reduce_latency_s, rates.all_reduce_bytes_per_s,
+        rates.broadcast_bytes_per_s}) {
+    EXPECT_GT(rate, 0);
+  }
+  EXPECT_EQ(host_rates(query, options_, where), rates) << "cached";
+}
+
+}  // namespace
+}  // namespace planwright::launcher

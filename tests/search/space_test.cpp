@@ -1,0 +1,256 @@
+#include "search/space.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "estimator/spec/error.h"
+#include "search/rules.h"
+#include "tests/support/fake_traits.h"
+
+namespace planwright::search {
+namespace {
+
+using testing::fake_problem;
+using testing::fake_traits;
+using testing::tiny_gpt;
+using testing::tiny_llama;
+
+Problem four_devices() {
+  Problem problem = fake_problem(tiny_llama(), 4, Precision::bf16);
+  problem.workload.global_batch = 8;
+  return problem;
+}
+
+TargetTraits with_knobs() {
+  TargetTraits traits = fake_traits();
+  traits.knobs = {{"overlap", {"off", "on"}, ""}, {"buckets", {"small", "large"}, ""}};
+  return traits;
+}
+
+std::string lines(const std::vector<Candidate>& candidates) {
+  std::string text;
+  for (const Candidate& each : candidates) {
+    text += fmt::format("dp {} zero {} micro-batch {} {}", each.dp, each.zero, each.micro_batch,
+                        recompute_text(each.recompute));
+    for (const auto& [name, value] : each.knobs) text += fmt::format(" {}={}", name, value);
+    text += "\n";
+  }
+  return text;
+}
+
+TEST(Space, FreeAxesTakeWhatTheTargetSupportsInCanonicalOrder) {
+  const Space space = enumerate(four_devices(), fake_traits(), {});
+  EXPECT_EQ(lines(space.legal),
+            "dp 4 zero 0 micro-batch 1 none\n"
+            "dp 4 zero 0 micro-batch 1 full\n"
+            "dp 4 zero 0 micro-batch 2 none\n"
+            "dp 4 zero 0 micro-batch 2 full\n"
+            "dp 4 zero 1 micro-batch 1 none\n"
+            "dp 4 zero 1 micro-batch 1 full\n"
+            "dp 4 zero 1 micro-batch 2 none\n"
+            "dp 4 zero 1 micro-batch 2 full\n");
+  EXPECT_EQ(space.counted, 8);
+  EXPECT_TRUE(space.dropped.empty());
+}
+
+TEST(Space, TheOrderAndTheRepetitionsOfARequestDoNotMatter) {
+  SpaceRequest request;
+  request.micro_batch = {2, 1, 2};
+  request.zero = {1, 0, 1, 0};
+  const Space space = enumerate(four_devices(), fake_traits(), request);
+  EXPECT_EQ(space.legal, enumerate(four_devices(), fake_traits(), {}).legal);
+  EXPECT_EQ(space.counted, 8);
+}
+
+TEST(Space, AListRestrictsItsAxis) {
+  SpaceRequest request;
+  request.zero = {1};
+  request.recompute = {Recompute{}};
+  const Space space = enumerate(four_devices(), fake_traits(), request);
+  EXPECT_EQ(lines(space.legal),
+            "dp 4 zero 1 micro-batch 1 none\n"
+            "dp 4 zero 1 micro-batch 2 none\n");
+}
+
+TEST(Space, KnobsStayAtTheirDefaultUnlessListed) {
+  SpaceRequest request;
+  request.zero = {0};
+  request.micro_batch = {1};
+  request.recompute = {Recompute{}};
+  request.knobs["buckets"] = {"large", "small"};
+  EXPECT_EQ(lines(enumerate(four_devices(), with_knobs(), request).legal),
+            "dp 4 zero 0 micro-batch 1 none\n"
+            "dp 4 zero 0 micro-batch 1 none buckets=large\n");
+  request.knobs["overlap"] = {"on"};
+  EXPECT_EQ(lines(enumerate(four_devices(), with_knobs(), request).legal),
+            "dp 4 zero 0 micro-batch 1 none overlap=on\n"
+            "dp 4 zero 0 micro-batch 1 none overlap=on buckets=large\n");
+}
+
+TEST(Space, EveryIllegalCandidateIsCountedUnderTheFirstRuleItBreaks) {
+  SpaceRequest request;
+  request.dp = {2, 4};           // 2: world_size
+  request.zero = {0, 3};         // 3: zero_supported, which comes first
+  request.micro_batch = {1, 3};  // 3: global_batch_divides
+  request.recompute = {Recompute{}};
+  const Space space = enumerate(four_devices(), fake_traits(), request);
+  EXPECT_EQ(lines(space.legal), "dp 4 zero 0 micro-batch 1 none\n");
+  const std::map<std::string, std::int64_t> expected{
+      {"zero_supported", 4}, {"world_size", 2}, {"global_batch_divides", 1}};
+  EXPECT_EQ(space.dropped, expected);
+  EXPECT_EQ(space.counted, 8);
+}
+
+TEST(Space, ATargetsOwnRulesDropAfterTheGeneralOnes) {
+  TargetTraits traits = fake_traits();
+  traits.rules.push_back({"no_big_micro_batch",
+                          [](const Problem&, const Candidate& c) { return c.micro_batch > 1; },
+                          "a micro-batch of {micro_batch} is too big for {target}", "use 1", ""});
+  const Space space = enumerate(four_devices(), traits, {});
+  EXPECT_EQ(space.dropped.at("no_big_micro_batch"), 4);
+  EXPECT_EQ(space.legal.size(), 4u);
+}
+
+TEST(Space, AGlobalBatchThatTheRanksDoNotDivideIsCountedOnceForEachPlan) {
+  Problem problem = four_devices();
+  problem.workload.global_batch = 6;
+  const Space space = enumerate(problem, fake_traits(), {});
+  EXPECT_TRUE(space.legal.empty());
+  EXPECT_EQ(space.counted, 4);
+  EXPECT_EQ(space.dropped.at("global_batch_divides"), 4);
+}
+
+TEST(Space, FreeMicroBatchesAreAllTheDivisors) {
+  Problem problem = four_devices();
+  problem.workload.global_batch = 144;
+  SpaceRequest request;
+  request.zero = {0};
+  request.recompute = {Recompute{}};
+  std::vector<int> found;
+  for (const Candidate& each : enumerate(problem, fake_traits(), request).legal) {
+    found.push_back(each.micro_batch);
+  }
+  EXPECT_EQ(found, (std::vector<int>{1, 2, 3, 4, 6, 9, 12, 18, 36}));
+}
+
+struct WrongRequest {
+  const char* what;
+  std::function<void(SpaceRequest&)> spoil;
+  const char* key;
+  const char* nearest;
+};
+
+TEST(Space, ARequestForWhatDoesNotExistIsRefusedByName) {
+  const WrongRequest cases[] = {
+      {"a size of zero",
+       [](SpaceRequest& r) {
+         r.dp = {2, 0};
+       },
+       "[space] dp", "1"},
+      {"a negative size", [](SpaceRequest& r) { r.micro_batch = {-1}; }, "[space] micro_batch",
+       "1"},
+      {"an unknown knob", [](SpaceRequest& r) { r.knobs["overlop"] = {"on"}; }, "[space] overlop",
+       "overlap"},
+      {"an unknown value of a knob", [](SpaceRequest& r) { r.knobs["buckets"] = {"larg"}; },
+       "[space] buckets", "large"},
+  };
+  for (const WrongRequest& each : cases) {
+    SCOPED_TRACE(each.what);
+    SpaceRequest request;
+    each.spoil(request);
+    try {
+      enumerate(four_devices(), with_knobs(), request);
+      ADD_FAILURE() << "was accepted";
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.fault().key, each.key);
+      EXPECT_EQ(error.fault().nearest, each.nearest);
+    }
+  }
+}
+
+struct IllegalCandidate {
+  const char* rule;
+  std::function<void(Problem&, Candidate&)> spoil;
+  const char* text;
+  const char* fix;
+};
+
+TEST(BrokenRule, SaysWhatIsWrongAndWhatToDoAboutIt) {
+  const IllegalCandidate cases[] = {
+      {"zero_supported", [](Problem&, Candidate& c) { c.zero = 2; }, "fake does not support zero 2",
+       "use zero 0 or 1"},
+      {"tp_supported", [](Problem&, Candidate& c) { c.tp = 0; }, "fake does not support tp 0",
+       "use tp 1"},
+      {"recompute_supported",
+       [](Problem&, Candidate& c) {
+         c.recompute = {RecomputeKind::chunk, 2, {}};
+       },
+       "fake does not support recompute chunk:2", "use recompute none or full"},
+      {"loss_supported", [](Problem&, Candidate& c) { c.loss = LossKernel::fused; },
+       "fake does not support loss fused", "use loss plain"},
+      {"sp_supported", [](Problem&, Candidate& c) { c.sp = true; }, "fake does not support sp on",
+       "use sp off"},
+      {"offload_supported", [](Problem&, Candidate& c) { c.offload.optimizer = true; },
+       "fake does not support offload optimizer", "use offload none"},
+      {"knobs_supported",
+       [](Problem&, Candidate& c) {
+         c.knobs = {{"overlap", "maybe"}};
+       },
+       "the candidate sets a knob, or a value of one, that fake does not have",
+       "use overlap = off or on; buckets = small or large"},
+      {"world_size", [](Problem&, Candidate& c) { c.dp = 3; },
+       "tp 1 x pp 1 x cp 1 x dp 3 is 3 ranks, and there are 4 devices",
+       "leave dp out (it is then devices / (tp pp cp)), or change --devices"},
+      {"world_size", [](Problem&, Candidate& c) { c.dp = 0; },
+       "tp 1 x pp 1 x cp 1 x dp 0 is 0 ranks, and there are 4 devices",
+       "leave dp out (it is then devices / (tp pp cp)), or change --devices"},
+      {"global_batch_divides", [](Problem&, Candidate& c) { c.micro_batch = 3; },
+       "a global batch of 8 is not a whole number of micro-batches: dp 4 x micro-batch 3 does not "
+       "divide it",
+       "use a micro-batch that divides 8 / dp 4, or a --global-batch that is a multiple of dp x "
+       "micro-batch"},
+      {"global_batch_divides", [](Problem&, Candidate& c) { c.micro_batch = 0; },
+       "a global batch of 8 is not a whole number of micro-batches: dp 4 x micro-batch 0 does not "
+       "divide it",
+       "use a micro-batch that divides 8 / dp 4, or a --global-batch that is a multiple of dp x "
+       "micro-batch"},
+      {"seq_within_positions",
+       [](Problem& p, Candidate&) {
+         p.model = tiny_gpt();
+         p.workload.seq = 33;
+       },
+       "a sequence of 33 is longer than the model's 32 learned positions",
+       "use a --seq of at most 32"},
+  };
+  for (const IllegalCandidate& each : cases) {
+    SCOPED_TRACE(each.text);
+    Problem problem = four_devices();
+    Candidate candidate = testing::data_parallel(4, 0, 1);
+    each.spoil(problem, candidate);
+    const auto broken = broken_rule(problem, with_knobs(), candidate);
+    ASSERT_TRUE(broken.has_value());
+    EXPECT_EQ(broken->name, each.rule);
+    EXPECT_EQ(broken->text, each.text);
+    EXPECT_EQ(broken->fix, each.fix);
+  }
+}
+
+TEST(BrokenRule, RotaryPositionsMayBeExceeded) {
+  Problem problem = four_devices();
+  problem.workload.seq = 1000;
+  EXPECT_EQ(broken_rule(problem, fake_traits(), testing::data_parallel(4, 1, 2)), std::nullopt);
+}
+
+TEST(BrokenRule, AgreesWithTheEnumeration) {
+  const Problem problem = four_devices();
+  for (const Candidate& each : enumerate(problem, fake_traits(), {}).legal) {
+    EXPECT_EQ(broken_rule(problem, fake_traits(), each), std::nullopt) << describe(each);
+  }
+}
+
+}  // namespace
+}  // namespace planwright::search

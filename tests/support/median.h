@@ -1,0 +1,15 @@
+#pragma once
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+namespace planwright::testing {
+
+inline double median(std::vector<double> values) {
+  if (values.empty()) throw std::logic_error("the median of nothing");
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+}  // namespace planwright::testing

@@ -1,0 +1,104 @@
+#include "reference_model.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+namespace planwright::worker::testing {
+namespace {
+
+class Reference {
+ public:
+  Reference(const ModelSpec& model, const std::map<std::string, at::Tensor>& weights,
+            std::int64_t batch, std::int64_t seq)
+      : model_(model), weights_(weights), batch_(batch), seq_(seq) {}
+
+  at::Tensor logits(const at::Tensor& ids) const {
+    at::Tensor x = weight("embedding").index({ids.view({batch_, seq_})});
+    if (model_.positions == Positions::learned) x = x + weight("positions").slice(0, 0, seq_);
+    for (std::int64_t layer = 0; layer < model_.layers(); ++layer) {
+      const std::string prefix = "blocks." + std::to_string(layer) + ".";
+      const BlockSpec& block = model_.block(layer);
+      x = x + attention(block, prefix, norm(block.norm, prefix + "norm1", x));
+      x = x + mlp(block, prefix, norm(block.norm, prefix + "norm2", x));
+    }
+    const std::string head = model_.tied_embeddings ? "embedding" : "head.weight";
+    return at::matmul(norm(model_.runs.back().block.norm, "final_norm", x), weight(head).t());
+  }
+
+ private:
+  at::Tensor weight(const std::string& name) const { return weights_.at(name); }
+
+  at::Tensor linear(const std::string& name, bool bias, const at::Tensor& x) const {
+    const at::Tensor y = at::matmul(x, weight(name + ".weight").t());
+    return bias ? y + weight(name + ".bias") : y;
+  }
+
+  at::Tensor norm(NormKind kind, const std::string& name, const at::Tensor& x) const {
+    const at::Tensor centered = kind == NormKind::layer_norm ? x - x.mean(-1, true) : x;
+    const at::Tensor deviation = (centered.square().mean(-1, true) + model_.norm_eps).sqrt();
+    const at::Tensor scaled = centered / deviation * weight(name + ".weight");
+    return kind == NormKind::layer_norm ? scaled + weight(name + ".bias") : scaled;
+  }
+
+  at::Tensor activation(Activation kind, const at::Tensor& x) const {
+    return kind == Activation::silu ? x * at::sigmoid(x) : at::gelu(x, "tanh");
+  }
+
+  /// x [batch, heads, seq, dim]: as in Hugging Face's rotate_half.
+  at::Tensor rotated(const at::Tensor& x) const {
+    if (model_.positions == Positions::learned) return x;
+    const std::int64_t dim = x.size(3);
+    const at::Tensor frequency =
+        at::pow(model_.rope_theta, at::arange(0, dim, 2, x.options()) / -static_cast<double>(dim));
+    const at::Tensor angle = at::outer(at::arange(0, seq_, 1, x.options()), frequency);
+    const at::Tensor cos = at::cat({angle.cos(), angle.cos()}, 1);
+    const at::Tensor sin = at::cat({angle.sin(), angle.sin()}, 1);
+    const auto halves = x.chunk(2, 3);
+    return x * cos + at::cat({-halves[1], halves[0]}, 3) * sin;
+  }
+
+  at::Tensor attention(const BlockSpec& b, const std::string& prefix, const at::Tensor& x) const {
+    const at::Tensor qkv = linear(prefix + "qkv", b.qkv_bias, x)
+                               .view({batch_, seq_, b.heads + 2 * b.kv_heads, b.head_dim})
+                               .transpose(1, 2);
+    const auto parts = qkv.split_with_sizes({b.heads, b.kv_heads, b.kv_heads}, 1);
+    const std::int64_t sharing = b.heads / b.kv_heads;
+    const at::Tensor q = rotated(parts[0]);
+    const at::Tensor k = rotated(parts[1]).repeat_interleave(sharing, 1);
+    const at::Tensor v = parts[2].repeat_interleave(sharing, 1);
+    const at::Tensor scores = at::matmul(q, k.transpose(2, 3)) / std::sqrt(double(b.head_dim));
+    const at::Tensor future = at::ones({seq_, seq_}, at::kBool).triu(1);
+    const at::Tensor weights =
+        scores.masked_fill(future, -std::numeric_limits<double>::infinity()).softmax(-1);
+    const at::Tensor out = at::matmul(weights, v).transpose(1, 2).reshape({batch_, seq_, -1});
+    return linear(prefix + "out", b.out_bias, out);
+  }
+
+  at::Tensor mlp(const BlockSpec& b, const std::string& prefix, const at::Tensor& x) const {
+    at::Tensor inner;
+    if (b.mlp == MlpKind::gated) {
+      const auto parts = linear(prefix + "gate_up", b.mlp_bias, x).chunk(2, -1);
+      inner = activation(b.activation, parts[0]) * parts[1];
+    } else {
+      inner = activation(b.activation, linear(prefix + "up", b.mlp_bias, x));
+    }
+    return linear(prefix + "down", b.mlp_bias, inner);
+  }
+
+  const ModelSpec& model_;
+  const std::map<std::string, at::Tensor>& weights_;
+  std::int64_t batch_, seq_;
+};
+
+}  // namespace
+
+at::Tensor reference_loss(const ModelSpec& model, const std::map<std::string, at::Tensor>& weights,
+                          const MicroBatch& in) {
+  const Reference reference(model, weights, in.batch, in.ids.numel() / in.batch);
+  const at::Tensor logits = reference.logits(in.ids).flatten(0, 1);
+  return -logits.log_softmax(1).gather(1, in.targets.unsqueeze(1)).sum();
+}
+
+}  // namespace planwright::worker::testing

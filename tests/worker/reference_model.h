@@ -1,0 +1,18 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+
+#include "estimator/spec/model_spec.h"
+#include "probes/worker/transformer.h"
+
+namespace planwright::worker::testing {
+
+/// The sum of the token losses of a micro-batch, out of plain operators, differentiable by
+/// `weights` (by tensor name). Written from the models' papers, not from the worker.
+at::Tensor reference_loss(const ModelSpec& model, const std::map<std::string, at::Tensor>& weights,
+                          const MicroBatch& micro_batch);
+
+}  // namespace planwright::worker::testing
