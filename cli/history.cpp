@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
@@ -31,38 +32,45 @@ studies::HistoryFilter read_filter(const Settings& settings) {
   return {text(Table::model, "model"), text(Table::cluster, "device"), text(Table::job, "target")};
 }
 
-void list(studies::Store& store, const CommandLine& line, const Console& console) {
-  const auto found = studies::list_studies(store, read_filter(line.settings));
+void list(studies::Store& store, const Settings& settings, const Console& console) {
+  const auto found = studies::list_studies(store, read_filter(settings));
   console.print(studies_text(found, console.result_paint()));
   console.print_json(studies_json(found));
 }
 
-void best(studies::Store& store, const CommandLine& line, const Console& console) {
-  const auto found = studies::best_trials(store, read_filter(line.settings));
+void best(studies::Store& store, const Settings& settings, const Console& console) {
+  const auto found = studies::best_trials(store, read_filter(settings));
   console.print(best_text(found, console.result_paint()));
   console.print_json(trial_rows_json(found));
 }
 
-void show(studies::Store& store, const CommandLine& line, const Console& console) {
-  const Setting number{line.words.at(1), kCommandLine, "history show"};
-  const studies::StudyRef study = studies::find_study(store, given_study(line.settings));
-  const auto shown = studies::show_trial(store, study, parse_integer(number, 0));
+void show(studies::Store& store, const Settings& settings, std::int64_t number,
+          const Console& console) {
+  const studies::StudyRef study = studies::find_study(store, given_study(settings));
+  const auto shown = studies::show_trial(store, study, number);
   console.print(trial_text(shown, console.result_paint()));
   console.print_json(trial_rows_json({shown}));
 }
 
-using Question = void (*)(studies::Store&, const CommandLine&, const Console&);
+/// What is asked; `number` is the trial to show.
+struct Question {
+  std::string word;
+  std::int64_t number = 0;
+};
 
-Question read_question(const CommandLine& line) {
-  const std::string word = line.words.empty() ? "" : line.words.front();
-  const std::size_t needed = word == "show" ? 2 : 1;
-  const Setting place{word, kCommandLine, "history"};
-  if (word != "list" && word != "best" && word != "show") {
-    refuse(place, "must be list, best or show N", nearest_word(word, {"list", "best", "show"}));
+Question read_question(const std::vector<std::string>& words) {
+  Question question;
+  question.word = words.empty() ? "" : words.front();
+  const std::vector<std::string> valid{"list", "best", "show"};
+  const Setting place{question.word, kCommandLine, "history"};
+  if (std::find(valid.begin(), valid.end(), question.word) == valid.end()) {
+    refuse(place, "must be list, best or show N", nearest_word(question.word, valid));
   }
-  if (line.words.size() < needed) refuse(place, "needs the number of a trial", "show 0");
-  if (line.words.size() > needed) refuse(place, "takes no further argument");
-  return word == "list" ? list : word == "best" ? best : show;
+  const std::size_t needed = question.word == "show" ? 2 : 1;
+  if (words.size() < needed) refuse(place, "needs the number of a trial", "show 0");
+  if (words.size() > needed) refuse(place, "takes no further argument");
+  if (needed == 2) question.number = parse_integer({words[1], kCommandLine, "history show"}, 0);
+  return question;
 }
 
 }  // namespace
@@ -72,10 +80,12 @@ int run_history(const Arguments& arguments) {
   const Console console(line.common);
   if (line.help) return print_help(kVerb);
 
-  const Question answer = read_question(line);
+  const Question question = read_question(line.words);
   studies::Store store =
       studies::Store::open(storage_path(line.settings), studies::OpenMode::read_only);
-  answer(store, line, console);
+  if (question.word == "list") list(store, line.settings, console);
+  if (question.word == "best") best(store, line.settings, console);
+  if (question.word == "show") show(store, line.settings, question.number, console);
   for (const std::string& warning : store.take_warnings()) console.warning(warning);
   return kExitDone;
 }

@@ -1,6 +1,7 @@
 #include "cli/sizes.h"
 
 #include <fmt/core.h>
+#include <strings.h>
 
 #include <array>
 #include <charconv>
@@ -53,6 +54,16 @@ std::optional<Amount> split_amount(std::string_view text) {
   return amount;
 }
 
+/// The unit that differs in capitals only, else the one with the fewest edits.
+std::string nearest_unit(std::string_view text) {
+  std::vector<std::string> names;
+  for (const SizeUnit& unit : kSizeUnits) {
+    names.emplace_back(unit.name);
+    if (strcasecmp(std::string(text).c_str(), names.back().c_str()) == 0) return names.back();
+  }
+  return nearest_word(text, names);
+}
+
 bool is_bare_prefix(std::string_view unit) {
   return unit.size() == 1 && std::string_view("KMGT").find(unit) != std::string_view::npos;
 }
@@ -74,7 +85,7 @@ bool is_bare_prefix(std::string_view unit) {
     refuse(setting, "needs a unit: " + join_words(names), fmt::format("{}GiB", amount.digits));
   }
   refuse(setting, fmt::format("has the unknown unit {}", amount.rest),
-         fmt::format("{}{}", amount.digits, nearest_word(amount.rest, names)));
+         fmt::format("{}{}", amount.digits, nearest_unit(amount.rest)));
 }
 
 std::optional<double> seconds_in(char unit) {

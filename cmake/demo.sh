@@ -8,6 +8,8 @@ PATH=$PWD/build/bin:$PATH
 echo "==> planwright tune docs/demo/demo.toml"
 planwright tune docs/demo/demo.toml --storage "$folder/demo.db"
 
-echo "==> planwright emit, and what it emits"
-planwright emit docs/demo/demo.toml --storage "$folder/demo.db" --out "$folder" | tee "$folder/launch.sh"
+echo "==> planwright emit docs/demo/demo.toml"
+planwright emit docs/demo/demo.toml --storage "$folder/demo.db" --out "$folder" >"$folder/launch.sh"
+
+echo "==> what it emitted: $(cat "$folder/launch.sh")"
 sh "$folder/launch.sh"

@@ -80,8 +80,11 @@ void attention_forward(Script& script, const StepShape& s, const BlockSpec& bloc
   script.call("attention", attention_forward_workspace(s, block), takes_scratch(s));
 }
 
+/// An accelerator's kernel runs under a graph of its own and its transients are booked as tensors.
 void attention_backward(Script& script, const StepShape& s, const BlockSpec& block) {
-  script.call("attention backward", attention_backward_workspace(s, block), takes_scratch(s));
+  const std::int64_t workspace = attention_backward_workspace(s, block);
+  if (s.device != DeviceKind::cpu) return pass(script, {"attention scratch", workspace});
+  script.call("attention backward", workspace, takes_scratch(s));
 }
 
 void norm_forward(Script& script, const StepShape& s, NormKind) {

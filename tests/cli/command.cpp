@@ -16,7 +16,7 @@ namespace planwright::testing {
 namespace {
 
 void send_to(int stream, const std::string& path) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const int file = open(path.c_str(), O_RDWR);
   if (file < 0 || dup2(file, stream) < 0) _exit(126);
 }
 
@@ -47,6 +47,8 @@ RunningCommand::RunningCommand(const CommandPlace& place,
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  launcher::write_file(out_path_, "");
+  launcher::write_file(err_path_, "");
   pid_ = fork();
   if (pid_ != 0) return;
   send_to(STDIN_FILENO, "/dev/null");

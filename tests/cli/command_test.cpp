@@ -222,8 +222,10 @@ TEST_F(CommandProcess, FailsWithoutItsWorker) {
   const CommandResult doctor = run_command(place, words("doctor --json"));
   EXPECT_EQ(doctor.code, 1);
   bool told = false;
-  for (const Json& check : json_lines(doctor.out).front()["checks"]) {
-    told |= check["name"] == "worker" && check["ok"] == false && check["fix"] != "";
+  const Json document = json_lines(doctor.out).front();
+  for (const Json& check : document["checks"]) {
+    if (check["name"] != "worker") continue;
+    told = !check["ok"].get<bool>() && !check["fix"].get<std::string>().empty();
   }
   EXPECT_TRUE(told) << doctor.out;
 }

@@ -57,7 +57,8 @@ class TuneProcess : public ::testing::Test {
   }
   std::map<std::string, int> trial_states() const {
     std::map<std::string, int> states;
-    for (const Json& row : one("history list")["rows"]) {
+    const Json listed = one("history list");
+    for (const Json& row : listed["rows"]) {
       for (const auto& [state, count] : row["trials"].items()) states[state] += count.get<int>();
     }
     return states;

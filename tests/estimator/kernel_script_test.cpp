@@ -113,6 +113,17 @@ TEST(KernelTransients, OnAnAcceleratorNumbersStayOnTheHost) {
   EXPECT_EQ(transients(shape, kNormForward), 2 * 4 * 16 * 24);
 }
 
+TEST(KernelTransients, OfAnAcceleratorsAttentionAreTensors) {
+  const BlockSpec block = tiny_gpt().runs[0].block;
+  const Append backward = [&](Script& script, const StepShape& at) {
+    attention_backward(script, at, block);
+  };
+  StepShape shape = shape_of(tiny_gpt(), Precision::fp32);
+  EXPECT_EQ(transients(shape, backward), 0);
+  shape.device = DeviceKind::cuda;
+  EXPECT_EQ(transients(shape, backward), attention_backward_workspace(shape, block));
+}
+
 struct WorkspaceCase {
   std::int64_t seq;
   int threads;
