@@ -7,6 +7,9 @@
 
 namespace planwright::cli {
 
+/// "step 2 of 4, 1.8 s" of a rank's sign of life; steps count from 1 for people.
+std::string progress_text(const launcher::ProgressEvent& event, int steps);
+
 /// The live line of a running probe on a terminal: "probe 3: step 2 of 4, 1.8 s". Nothing
 /// elsewhere, where each probe's end is a line of its own.
 class ProbeProgress {

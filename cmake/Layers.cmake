@@ -91,9 +91,9 @@ function(add_tests name)
   endif()
   target_compile_definitions(${target} PRIVATE
       PLANWRIGHT_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" PLANWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
       TEST_FILTER "-*Process.*:*Process/*" PROPERTIES LABELS unit TIMEOUT 120)
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
       TEST_FILTER "*Process.*:*Process/*" PROPERTIES LABELS process TIMEOUT 300 PROCESSORS 2)
 endfunction()
 

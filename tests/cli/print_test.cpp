@@ -9,6 +9,7 @@
 #include "cli/print_ranking.h"
 #include "cli/print_table.h"
 #include "cli/print_tune.h"
+#include "cli/progress.h"
 #include "cli/shell.h"
 #include "golden.h"
 #include "print_values.h"
@@ -215,6 +216,11 @@ TEST(Colours, AreForTerminalsAndAskedNotToBe) {
   EXPECT_FALSE(wants_color(ColorChoice::never, true, nullptr));
   EXPECT_EQ(Paint(true).good("ok"), "\x1b[32mok\x1b[0m");
   EXPECT_EQ(Paint(false).good("ok"), "ok");
+}
+
+TEST(Progress, CountsStepsFromOne) {
+  EXPECT_EQ(progress_text({0, "step 1", 1.84}, 4), "step 2 of 4, 1.8 s");
+  EXPECT_EQ(progress_text({0, "alive", 7}, 4), "alive, 7.0 s");
 }
 
 TEST(ShellLines, QuoteWhatAShellWouldSplit) {
