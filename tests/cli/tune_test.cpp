@@ -123,6 +123,61 @@ TEST_F(TuneProcess, GoesOnWhereItStopped) {
   EXPECT_EQ(one("history show 1")["rows"][0]["number"], 1);
 }
 
+TEST_F(TuneProcess, EmitsTheTrialOrThePlanThatIsAskedFor) {
+  ASSERT_EQ(run("tune study.toml").code, 0);
+  const Json first = one("emit --trial 0 --out first");
+  const Json shown = one("history show 0");
+  const Json plan = Json::parse(file_text(folder_ / "first/plan.json"));
+  EXPECT_EQ(plan["evidence"]["trial"], 0);
+  EXPECT_EQ(plan["candidate"]["micro_batch"], shown["rows"][0]["candidate"]["micro_batch"]);
+  EXPECT_EQ(first["environment"]["OMP_NUM_THREADS"], "1");
+
+  EXPECT_EQ(run("emit --plan first/plan.json --out first").code, 0) << "the same text is no loss";
+  folder_.put("first/plan.json", "something else");
+  const CommandResult refused = run("emit --trial 0 --out first");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("first/plan.json"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--force"), std::string::npos) << refused.err;
+  EXPECT_EQ(file_text(folder_ / "first/plan.json"), "something else");
+  EXPECT_EQ(run("emit --trial 0 --out first --force").code, 0);
+
+  const CommandResult none = run("emit --trial 77");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("77"), std::string::npos) << none.err;
+  EXPECT_EQ(run("emit --launcher slurm").code, 2);
+  const CommandResult line = run("emit --out second");
+  EXPECT_EQ(line.out.find("OMP_NUM_THREADS=1 planwright probe --plan second/plan.json"), 0u)
+      << "a line that a shell runs: " << line.out;
+}
+
+TEST_F(TuneProcess, HistoryFiltersByModelDeviceAndTarget) {
+  ASSERT_EQ(run("tune study.toml --probes 1").code, 0);
+  const auto rows = [&](const std::string& filter) {
+    return one("history list " + filter)["rows"].size();
+  };
+  EXPECT_EQ(rows("--model tiny-llama-kind --target builtin"), 1u);
+  EXPECT_EQ(rows("--model gpt2"), 0u);
+  EXPECT_EQ(rows("--device H100"), 0u);
+  const Json best = one("history best --model tiny-llama-kind");
+  EXPECT_EQ(best["rows"][0]["model"], "tiny-llama-kind");
+  EXPECT_EQ(best["rows"][0]["number"], 0);
+}
+
+TEST_F(TuneProcess, RefusesAStoreOfANewerVersion) {
+  ASSERT_EQ(run("tune study.toml --probes 1").code, 0);
+  const CommandPlace python{folder_.path(), {}, "/usr/bin/env"};
+  const CommandResult changed = run_command(
+      python, {"python3", "-c",
+               "import sqlite3; c = sqlite3.connect('planwright.db'); "
+               "c.execute(\"update alembic_version set version_num = 'v9.9.9.a'\"); c.commit()"});
+  ASSERT_EQ(changed.code, 0) << changed.err;
+  for (const char* line : {"tune study.toml --probes 2", "history list", "emit"}) {
+    const CommandResult result = run(line);
+    EXPECT_EQ(result.code, 2) << line;
+    EXPECT_NE(result.err.find("v9.9.9.a"), std::string::npos) << result.err;
+  }
+}
+
 TEST_F(TuneProcess, RefusesAnotherProblemForANamedStudy) {
   ASSERT_EQ(run("tune study.toml --probes 1 --study mine").code, 0);
   const CommandResult other = run("tune study.toml --probes 1 --study mine --seq 16");
