@@ -18,7 +18,8 @@ struct Words<Verdict> {
   static constexpr std::array<std::string_view, 3> kWords{"fits", "too_large", "invalid"};
 };
 
-/// Whether what rules the peak stays when the batch shrinks (weights and states) or shrinks with it.
+/// Whether what rules the peak stays when the batch shrinks (weights and states) or shrinks with
+/// it.
 enum class Wall { stays, moves };
 template <>
 struct Words<Wall> {
@@ -45,7 +46,8 @@ struct TimeSplit {
 /// What one candidate is expected to need and to do. Made by estimator/price.
 struct Estimate {
   Verdict verdict = Verdict::fits;
-  std::string reason;  ///< the broken rule, or account, rank, phase, shortfall and a change that fits
+  std::string
+      reason;  ///< the broken rule, or account, rank, phase, shortfall and a change that fits
   ParameterCounts parameters;
   int peak_rank = 0;
   int peak_stage = 0;                 ///< index into `stages`

@@ -9,8 +9,9 @@
 namespace planwright {
 
 /// Reads a Hugging Face `config.json`, or the folder that holds one. Each family lists the keys it
-/// maps and those it may ignore; a leading `_` is ignored; any other key, a missing or contradictory
-/// one and an unsupported architecture are InputErrors that name it. Counts are exact.
+/// maps and those it may ignore; a leading `_` is ignored; any other key, a missing or
+/// contradictory one and an unsupported architecture are InputErrors that name it. Counts are
+/// exact.
 ModelSpec read_hf_config(const std::string& path);
 
 /// The same from parsed text; `source` stands in messages.

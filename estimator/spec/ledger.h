@@ -12,11 +12,11 @@ namespace planwright {
 /// Where a byte of device memory belongs (DESIGN section 5). All but the last two are inside the
 /// allocator and sum to its peak.
 enum class Account {
-  parameters,     ///< weights, gathered working copies, constant tables
-  gradients,      ///< from the adoption into .grad or a bucket on
-  optimizer,      ///< moments and master weights
-  activations,    ///< kept and transient tensors of forward and backward, activation gradients
-  logits,         ///< the head's output, its upcast copy, its gradient
+  parameters,   ///< weights, gathered working copies, constant tables
+  gradients,    ///< from the adoption into .grad or a bucket on
+  optimizer,    ///< moments and master weights
+  activations,  ///< kept and transient tensors of forward and backward, activation gradients
+  logits,       ///< the head's output, its upcast copy, its gradient
   kv_cache,
   communication,  ///< buffers of collectives
   staging,        ///< offload and dequantised copies
@@ -28,8 +28,8 @@ enum class Account {
 template <>
 struct Words<Account> {
   static constexpr std::array<std::string_view, 11> kWords{
-      "parameters", "gradients",     "optimizer", "activations", "logits",       "kv_cache",
-      "communication", "staging", "workspace", "context",     "fragmentation"};
+      "parameters",    "gradients", "optimizer", "activations", "logits",       "kv_cache",
+      "communication", "staging",   "workspace", "context",     "fragmentation"};
 };
 
 /// What a step is doing; a peak is the maximum over phases of the live bytes.

@@ -31,15 +31,15 @@ struct ProbeScope {
 /// What one rank saw. A figure that could not be known is absent, never 0.
 struct RankMeasurement {
   int rank = 0;
-  Ledger loaded;                 ///< after load, by account
-  Ledger step_end;               ///< after the last measured step
-  Ledger peak;                   ///< accounts at the allocated peak of the measured steps
+  Ledger loaded;    ///< after load, by account
+  Ledger step_end;  ///< after the last measured step
+  Ledger peak;      ///< accounts at the allocated peak of the measured steps
   Phase peak_phase = Phase::load;
-  Ledger tensors;                ///< accounts at the instant of the largest sum without workspace
+  Ledger tensors;  ///< accounts at the instant of the largest sum without workspace
   Phase tensors_phase = Phase::load;
   std::optional<Bytes> reserved_peak, device_peak;  ///< accelerators
   std::optional<Bytes> rss_peak;                    ///< CPU
-  std::vector<double> steps_s;   ///< the measured steps, after warm-up
+  std::vector<double> steps_s;                      ///< the measured steps, after warm-up
   std::optional<double> startup_s;  ///< from exec to the start of the first warm-up step
   bool operator==(const RankMeasurement&) const = default;
 
@@ -53,7 +53,7 @@ struct Measurement {
   std::vector<double> steps_s;  ///< per step, the slowest rank
   double step_time_s = 0;       ///< median of steps_s
   double tokens_per_second_per_device = 0;
-  std::vector<double> losses;   ///< per step, mean over ranks
+  std::vector<double> losses;  ///< per step, mean over ranks
   bool operator==(const Measurement&) const = default;
 
   Bytes allocated_peak() const;  ///< of the worst rank

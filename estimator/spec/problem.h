@@ -25,8 +25,8 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
-/// SHA-256, in hex, of the problem's canonical JSON with default-valued fields left out, and without
-/// what changes nothing: the model's name and the device's source.
+/// SHA-256, in hex, of the problem's canonical JSON with default-valued fields left out, and
+/// without what changes nothing: the model's name and the device's source.
 std::string problem_hash(const Problem& problem);
 
 /// Device memory that a plan may fill: the device's less the headroom.

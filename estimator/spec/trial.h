@@ -19,7 +19,7 @@ struct Proposal {
   Candidate candidate;
   ProbeScope scope;
   Estimate estimate;  ///< as priced when it was chosen
-  std::string why;    ///< one clause for people: "highest expected improvement (+12 %, p(fit) 0.71)"
+  std::string why;  ///< one clause for people: "highest expected improvement (+12 %, p(fit) 0.71)"
   double expected_improvement = 0;  ///< fraction of the best measured throughput
   bool operator==(const Proposal&) const = default;
 };
