@@ -5,7 +5,7 @@ build_packages="ca-certificates cmake g++ git libbenchmark-dev libceres-dev libc
   libfmt-dev libgmock-dev libgtest-dev libsqlite3-dev libsqlitecpp-dev libtomlplusplus-dev libyaml-cpp-dev
   ninja-build nlohmann-json3-dev python3"
 worker_packages="python3-pip"
-check_packages="clang clang-format clang-tidy libclang-rt-dev"
+check_packages="clang clang-format clang-tidy libclang-rt-dev libomp-dev"
 
 torch_version=2.11.0
 # libtorch_cpu of the CUDA build needs these two even where there is no GPU.

@@ -70,15 +70,20 @@ Setting read_setting(const std::string& path) {
   return setting;
 }
 
+std::string story(const Outcome& outcome) {
+  std::string text(word(outcome.kind()));
+  if (const Measurement* measured = outcome.measurement()) {
+    text += fmt::format(", {:.0f} tokens/s/device", measured->tokens_per_second_per_device);
+  }
+  if (const Failure* failure = outcome.failure()) text += ": " + failure->detail;
+  return text;
+}
+
 Outcome probe(const Setting& setting, const Candidate& candidate, const ProbeScope& scope) {
   const auto job =
       launcher::make_train_job(setting.problem(), candidate, scope, setting.traits(), 0);
   Outcome outcome = launcher::run_probe(job, setting.options);
-  const Measurement* const measured = outcome.measurement();
-  fmt::print(stderr, "{}: {}{}\n", describe(candidate), word(outcome.kind()),
-             measured
-                 ? fmt::format(", {:.0f} tokens/s/device", measured->tokens_per_second_per_device)
-                 : "");
+  fmt::print(stderr, "{}: {}\n", describe(candidate), story(outcome));
   return outcome;
 }
 
