@@ -224,20 +224,22 @@ int run(const std::string& path) {
   // Against itself a candidate shows the noise of this host, which is not the tuner's.
   const double ratio = winner == best ? 1.0 : result.ratio();
   const Verdicts before = judge(setting, setting.prior, outcomes);
-  const auto legal = static_cast<double>(outcomes.size());
 
   fmt::print("{}\n{}\n", every_candidate(setting, tuned, outcomes),
              contest_text(result, winner, best));
-  fmt::print("{} of {} legal candidates ran out of memory for real.\n", before.full,
-             outcomes.size());
+  const auto failed = std::count_if(outcomes.begin(), outcomes.end(),
+                                    [](const Outcome& each) { return each.failure() != nullptr; });
+  fmt::print("{} of {} legal candidates ran out of memory for real, {} failed otherwise.\n",
+             before.full, outcomes.size(), failed);
   print_verdicts("Before the first probe", before);
   print_verdicts("After the last", judge(setting, tuned.calibration, outcomes));
   fmt::print(
       "\nThe tuner's winner reaches {:.1f} % of the best{} (at least {:.0f} % wanted), found with "
       "{} probes of {} candidates ({:.0f} %, at most a third wanted).\n",
       100 * ratio, winner == best ? ", which it is" : "", 100 * kLeastRatio, tuned.plan.probes,
-      outcomes.size(), 100 * tuned.plan.probes / legal);
-  return ratio >= kLeastRatio && 3 * tuned.plan.probes <= static_cast<int>(legal) ? 0 : 1;
+      outcomes.size(), 100.0 * tuned.plan.probes / static_cast<double>(outcomes.size()));
+  const bool frugal = 3 * tuned.plan.probes <= static_cast<int>(outcomes.size());
+  return ratio >= kLeastRatio && frugal && failed == 0 ? 0 : 1;
 }
 
 }  // namespace
