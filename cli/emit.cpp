@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/best_trial.h"
 #include "cli/console.h"
 #include "cli/problem_input.h"
 #include "cli/shell.h"
@@ -42,12 +41,11 @@ launcher::PlanFile plan_of_study(const Settings& settings) {
     const auto shown = studies::show_trial(store, study, parse_integer(*number, 0));
     return launcher::plan_of(shown.problem, shown.trial, shown.study);
   }
-  const std::vector<Trial> trials = store.trials(study);
-  const Trial* best = best_trial(study.problem, trials);
-  if (best == nullptr) {
+  const auto best = studies::best_trial(store, study);
+  if (!best) {
     refuse({study.name, store.path(), "study"}, "has no measured plan yet: run planwright tune");
   }
-  return launcher::plan_of(study.problem, *best, study.name);
+  return launcher::plan_of(best->problem, best->trial, best->study);
 }
 
 launcher::PlanFile read_plan(const Settings& settings) {

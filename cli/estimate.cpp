@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
-#include "cli/legality.h"
 #include "cli/print_estimate.h"
 #include "cli/prior.h"
 #include "cli/problem_input.h"
@@ -46,7 +45,7 @@ int run_estimate(const Arguments& arguments) {
   const auto [input, candidate] = read_one_candidate(line.settings);
   for (const std::string& warning : input.warnings) console.warning(warning);
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
-  const Estimate estimate = judge(input, candidate, prior);
+  const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
 
   console.print(estimate_text(input.problem, candidate, estimate, console.result_paint()));
   Json json{{"schema", "planwright.estimate/1"}};

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cli/print_table.h"
@@ -19,15 +20,23 @@ Bytes device_memory_for(const Problem& problem, Bytes wanted) {
       std::ceil(static_cast<double>(together.value) / (1 - headroom.fraction)))};
 }
 
+/// The rules that no candidate meets, the one that most of them break in full.
+std::string illegal_text(const search::Space& space) {
+  const auto most =
+      std::max_element(space.dropped.begin(), space.dropped.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const BrokenRule& broken = space.examples.at(most->first);
+  return fmt::format("none of the {} is legal; rules that they break: {}; {}; {}",
+                     counted(space.counted, "candidate"), counts_text(space.dropped), broken.text,
+                     broken.fix);
+}
+
 }  // namespace
 
 std::string infeasible_text(const search::Space& space, const search::Ranking& ranking,
                             const std::vector<estimator::Quantities>& quantities,
                             const estimator::Pricer& pricer) {
-  if (space.legal.empty()) {
-    return fmt::format("none of the {} is legal; rules that they break: {}",
-                       counted(space.counted, "candidate"), counts_text(space.dropped));
-  }
+  if (space.legal.empty()) return illegal_text(space);
   const auto nearest = search::nearest_miss(space, ranking, quantities, pricer);
   if (!nearest) return "";
   return fmt::format("none of the {} fits; the nearest, {}: {}",

@@ -11,7 +11,6 @@
 #include "cli/verbs.h"
 #include "estimator/price.h"
 #include "launcher/clock.h"
-#include "search/rules.h"
 
 namespace planwright::cli {
 namespace {
@@ -54,14 +53,6 @@ RankingReport make_report(const ManyCandidates& many, const Calibration& prior, 
   return report;
 }
 
-std::vector<Rule> rules_that_dropped(const TargetTraits& traits, const search::Space& space) {
-  std::vector<Rule> broken;
-  for (Rule& rule : search::rules_for(traits)) {
-    if (space.dropped.count(rule.name) > 0) broken.push_back(std::move(rule));
-  }
-  return broken;
-}
-
 }  // namespace
 
 int run_plan(const Arguments& arguments) {
@@ -75,9 +66,7 @@ int run_plan(const Arguments& arguments) {
   for (const std::string& warning : many.input.warnings) console.warning(warning);
   const Calibration prior = read_prior(many.input, line.settings, Benchmark::if_known, console);
   RankingReport report = make_report(many, prior, top);
-  if (line.settings.marked(Table::none, "explain-dropped")) {
-    report.broken = rules_that_dropped(many.input.traits(), report.space);
-  }
+  report.explain_dropped = line.settings.marked(Table::none, "explain-dropped");
 
   console.print(ranking_text(many.input.problem, report, console.result_paint()));
   Json json{{"schema", "planwright.plan/1"}};

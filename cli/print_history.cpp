@@ -22,21 +22,22 @@ std::string states_text(const std::map<std::string, std::int64_t>& trials) {
   return text.empty() ? "none" : text;
 }
 
-template <class Value>
-Json optional_json(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
-}
-
 std::string where_text(const Problem& problem) {
   return fmt::format("{} on {} x {}, {}", problem.model.name, problem.cluster.devices(),
                      problem.cluster.device.name, problem.target);
 }
 
+double rate_of(const studies::StudyTrial& best) {
+  return best.trial.outcome.measurement()->tokens_per_second_per_device;
+}
+
 std::vector<std::string> study_cells(const studies::StudySummary& study) {
-  return {
-      study.name, study.problem ? where_text(*study.problem) : "(not made by planwright)",
-      study.best ? fmt::format("{} (trial {})", rate_text(*study.best), *study.best_number) : "-",
-      states_text(study.trials)};
+  const std::string best =
+      study.best
+          ? fmt::format("{} (trial {})", rate_text(rate_of(*study.best)), study.best->trial.number)
+          : "-";
+  return {study.name, study.problem ? where_text(*study.problem) : "(not made by planwright)", best,
+          states_text(study.trials)};
 }
 
 /// The facts by which rows are filtered; nulls for a study that is not ours.
@@ -76,9 +77,10 @@ Json studies_json(const std::vector<studies::StudySummary>& studies) {
     row["problem_hash"] = study.problem_hash;
     row.update(problem_columns(study.problem ? &*study.problem : nullptr));
     row["trials"] = study.trials;
-    row["best_tokens_per_second_per_device"] = optional_json(study.best);
-    row["best_number"] = optional_json(study.best_number);
-    row["last_activity_unix_s"] = optional_json(study.last_activity_unix_s);
+    row["best_tokens_per_second_per_device"] = study.best ? Json(rate_of(*study.best)) : Json();
+    row["best_number"] = study.best ? Json(study.best->trial.number) : Json();
+    row["last_activity_unix_s"] =
+        study.last_activity_unix_s ? Json(*study.last_activity_unix_s) : Json();
     rows.push_back(std::move(row));
   }
   return {{"schema", kSchema}, {"rows", std::move(rows)}};

@@ -35,10 +35,22 @@ std::string plans_table(const RankingReport& report, const Paint& paint) {
 
 std::string rules_text(const RankingReport& report) {
   std::string text;
-  for (const Rule& rule : report.broken) {
-    text += fmt::format("  {}: {}; {}\n", rule.name, rule.text, rule.fix);
+  for (const auto& [name, broken] : report.space.examples) {
+    text += fmt::format("  {}: {}; {}\n", name, broken.text, broken.fix);
   }
   return text;
+}
+
+Json rules_json(const search::Space& space) {
+  Json rules = Json::array();
+  for (const auto& [name, broken] : space.examples) {
+    rules.push_back({{"name", name},
+                     {"count", space.dropped.at(name)},
+                     {"text", broken.text},
+                     {"fix", broken.fix},
+                     {"source", broken.source}});
+  }
+  return rules;
 }
 
 }  // namespace
@@ -49,7 +61,7 @@ std::string ranking_text(const Problem& problem, const RankingReport& report, co
                                  counted(report.space.counted, "candidate"), fits);
   const std::string dropped = counts_text(report.ranking.dropped);
   text += dropped.empty() ? "\n" : fmt::format("; dropped: {}\n", dropped);
-  text += rules_text(report);
+  if (report.explain_dropped) text += rules_text(report);
   if (!report.top.empty()) text += "\n" + plans_table(report, paint);
   return text;
 }
@@ -64,17 +76,7 @@ Json ranking_json(const Problem& problem, const RankingReport& report) {
   Json json{{"counted", report.space.counted},
             {"feasible", report.ranking.fits.size()},
             {"dropped", report.ranking.dropped}};
-  if (!report.broken.empty()) {
-    Json rules = Json::array();
-    for (const Rule& rule : report.broken) {
-      rules.push_back({{"name", rule.name},
-                       {"count", report.space.dropped.at(rule.name)},
-                       {"text", rule.text},
-                       {"fix", rule.fix},
-                       {"source", rule.source}});
-    }
-    json["rules"] = std::move(rules);
-  }
+  if (report.explain_dropped) json["rules"] = rules_json(report.space);
   json["reason"] = report.infeasible;
   json["plans"] = std::move(plans);
   return json;

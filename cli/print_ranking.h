@@ -5,7 +5,6 @@
 
 #include "cli/console.h"
 #include "estimator/spec/problem.h"
-#include "estimator/spec/target_traits.h"
 #include "search/rank.h"
 #include "search/space.h"
 
@@ -17,7 +16,7 @@ struct RankingReport {
   search::Ranking ranking;
   std::vector<Estimate> top;  ///< of the first of `ranking.fits`
   std::string infeasible;     ///< why there is none; empty if there is one
-  std::vector<Rule> broken;   ///< the rules that dropped candidates, if they are to be told
+  bool explain_dropped = false;
 };
 
 std::string ranking_text(const Problem& problem, const RankingReport& report, const Paint& paint);

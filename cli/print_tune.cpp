@@ -149,7 +149,11 @@ std::string result_text(const Problem& problem, const TuneResult& result, const 
   if (!plan.runners_up.empty()) text += "\n" + runners_up_table(plan, paint);
   if (!plan.dropped.empty()) text += "\n" + dropped_table(plan, paint);
   text += "\n" + summary_text(result);
-  if (plan.winner) text += fmt::format("launch it with: {}\n", shell_line(result.emit));
+  if (plan.winner) {
+    text += fmt::format("launch it with: {}\n",
+                        shell_line(result.launch.command, result.launch.environment));
+    text += fmt::format("its files come from: {}\n", shell_line(result.emit));
+  }
   return text;
 }
 
@@ -179,6 +183,8 @@ Json result_json(const Problem& problem, const TuneResult& result) {
   json["storage"] = result.storage;
   json["study"] = result.study;
   json["emit"] = result.emit;
+  json["command"] = result.launch.command;
+  json["environment"] = result.launch.environment;
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "estimator/spec/problem.h"
 #include "estimator/spec/trial.h"
+#include "launcher/target.h"
 #include "search/tune.h"
 
 /// The story of a tuning run and its result, for people and as JSON lines.
@@ -26,7 +27,8 @@ struct TuneResult {
   Plan plan;
   std::string storage;
   std::string study;
-  std::vector<std::string> emit;  ///< the command that makes the launch configuration
+  std::vector<std::string> emit;  ///< the command that writes the files of the launch
+  launcher::LaunchConfig launch;  ///< of the winner, in the folder where `emit` writes it
 };
 
 std::string result_text(const Problem& problem, const TuneResult& result, const Paint& paint);

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
-#include "cli/legality.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/prior.h"
@@ -71,7 +70,7 @@ int run_probe(const Arguments& arguments) {
   for (const std::string& warning : input.warnings) console.warning(warning);
   require_devices_here(input);
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
-  const Estimate estimate = judge(input, candidate, prior);
+  const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
   if (estimate.verdict == Verdict::invalid) {
     return refuse_illegal(input, candidate, estimate, console);
   }

@@ -73,15 +73,16 @@ void tell_start(const Problem& problem, const search::Space& space, const OpenSt
                             counted(static_cast<std::int64_t>(study.history.size()), "trial")));
 }
 
-void tell_result(const Problem& problem, const Plan& plan, const OpenStudy& study,
+void tell_result(const ProblemInput& input, const Plan& plan, const OpenStudy& study,
                  const Console& console) {
-  const std::string& path = study.store.path();
-  const TuneResult result{plan,
-                          path,
-                          study.ref.name,
-                          {"planwright", "emit", "--storage", path, "--study", study.ref.name}};
-  console.print(result_text(problem, result, console.result_paint()));
-  console.print_json(result_json(problem, result));
+  TuneResult result{.plan = plan, .storage = study.store.path(), .study = study.ref.name};
+  result.emit = {"planwright", "emit", "--storage", result.storage, "--study", result.study};
+  if (plan.winner) {
+    result.launch =
+        input.target->emit({.plan = launcher::plan_of(input.problem, *plan.winner, result.study)});
+  }
+  console.print(result_text(input.problem, result, console.result_paint()));
+  console.print_json(result_json(input.problem, result));
 }
 
 struct Ending {
@@ -134,7 +135,7 @@ int run_tune(const Arguments& arguments) {
   const Plan plan = search::tune(input.problem, input.traits(), space, prior, study.history,
                                  session.hooks(), budget, line.common.seed);
 
-  tell_result(input.problem, plan, study, console);
+  tell_result(input, plan, study, console);
   if (interrupted()) throw launcher::Interrupted();
   if (plan.winner) return kExitDone;
   const Ending ending =

@@ -232,21 +232,13 @@ Estimate price(const Problem& problem, const TargetTraits& traits, const Candida
   return Pricer(problem, traits, calibration).estimate(candidate, quantities);
 }
 
-const Rule* broken_rule(const Problem& problem, const TargetTraits& traits,
-                        const Candidate& candidate) {
-  const auto broken = std::find_if(traits.rules.begin(), traits.rules.end(), [&](const Rule& rule) {
-    return rule.broken && rule.broken(problem, candidate);
-  });
-  return broken == traits.rules.end() ? nullptr : &*broken;
-}
-
 Estimate estimate(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
                   const Calibration& calibration) {
-  if (const Rule* rule = broken_rule(problem, traits, candidate)) {
+  if (const auto broken = broken_rule(problem, traits, candidate)) {
     Estimate invalid;
     invalid.verdict = Verdict::invalid;
-    invalid.reason = fill_rule_text(rule->text, problem, candidate);
-    if (!rule->fix.empty()) invalid.reason += "; " + fill_rule_text(rule->fix, problem, candidate);
+    invalid.reason = broken->text;
+    if (!broken->fix.empty()) invalid.reason += "; " + broken->fix;
     invalid.parameters = parameter_counts(problem.model);
     invalid.calibration = calibration_id(calibration);
     return invalid;

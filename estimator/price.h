@@ -50,10 +50,6 @@ class Pricer {
 Estimate price(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
                const Quantities& quantities, const Calibration& calibration);
 
-/// The first of the target's rules that the candidate breaks; null if it is legal.
-const Rule* broken_rule(const Problem& problem, const TargetTraits& traits,
-                        const Candidate& candidate);
-
 /// Quantifies and prices a legal candidate; an illegal one is `invalid`, with the rule's text and
 /// fix as its reason and nothing else filled in but the parameter counts.
 Estimate estimate(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,

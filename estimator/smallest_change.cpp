@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "estimator/price.h"
+#include "estimator/spec/rules.h"
 
 namespace planwright::estimator {
 namespace {
@@ -48,6 +48,7 @@ int changes(const Candidate& from, const Candidate& to) {
 std::optional<Candidate> smallest_change(const Problem& problem, const TargetTraits& traits,
                                          const Candidate& candidate,
                                          const std::function<bool(const Candidate&)>& fits) {
+  const std::vector<Rule> rules = rules_for(traits);
   std::vector<Candidate> neighbours;
   for (const Recompute& recompute : recomputes(traits, candidate)) {
     for (const int micro_batch : micro_batches(problem, candidate)) {
@@ -56,7 +57,7 @@ std::optional<Candidate> smallest_change(const Problem& problem, const TargetTra
         next.zero = zero;
         next.micro_batch = micro_batch;
         next.recompute = recompute;
-        if (broken_rule(problem, traits, next) == nullptr) neighbours.push_back(next);
+        if (first_broken(rules, problem, next) == nullptr) neighbours.push_back(next);
       }
     }
   }

@@ -4,9 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "estimator/spec/axis_values.h"
 #include "estimator/spec/error.h"
-#include "search/axis_values.h"
-#include "search/rules.h"
 
 namespace planwright::search {
 namespace {
@@ -165,21 +164,14 @@ Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceR
   space.counted = static_cast<std::int64_t>(all.size());
   for (Candidate& candidate : all) {
     if (const Rule* broken = first_broken(rules, problem, candidate)) {
-      ++space.dropped[broken->name];
+      if (++space.dropped[broken->name] == 1) {
+        space.examples[broken->name] = explain(*broken, problem, candidate);
+      }
     } else {
       space.legal.push_back(std::move(candidate));
     }
   }
   return space;
-}
-
-std::optional<BrokenRule> broken_rule(const Problem& problem, const TargetTraits& traits,
-                                      const Candidate& candidate) {
-  const std::vector<Rule> rules = rules_for(traits);
-  const Rule* broken = first_broken(rules, problem, candidate);
-  if (broken == nullptr) return std::nullopt;
-  return BrokenRule{broken->name, fill_rule_text(broken->text, problem, candidate),
-                    fill_rule_text(broken->fix, problem, candidate)};
 }
 
 }  // namespace planwright::search

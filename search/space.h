@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "estimator/spec/candidate.h"
 #include "estimator/spec/problem.h"
+#include "estimator/spec/rules.h"
 #include "estimator/spec/target_traits.h"
 
 namespace planwright::search {
@@ -30,6 +30,7 @@ struct SpaceRequest {
 struct Space {
   std::vector<Candidate> legal;
   std::map<std::string, std::int64_t> dropped;
+  std::map<std::string, BrokenRule> examples;  ///< what the first one dropped by a rule breaks
   std::int64_t counted = 0;
 };
 
@@ -43,18 +44,5 @@ struct Space {
 /// whole, so that the rule it breaks counts it once); a knob is at its default. An InputError for a
 /// knob, or a knob's value, that the target does not have.
 Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request);
-
-/// Why a candidate is not legal, in words for people.
-struct BrokenRule {
-  std::string name;
-  std::string text;
-  std::string fix;
-  bool operator==(const BrokenRule&) const = default;
-};
-
-/// The first rule that a candidate breaks, of the general ones (search/rules.h) and then of the
-/// target's own; nullopt if it is legal.
-std::optional<BrokenRule> broken_rule(const Problem& problem, const TargetTraits& traits,
-                                      const Candidate& candidate);
 
 }  // namespace planwright::search

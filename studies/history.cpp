@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "estimator/spec/error.h"
+#include "studies/best_trial.h"
 #include "studies/database.h"
 #include "studies/optuna_map.h"
 #include "studies/study_rows.h"
@@ -26,36 +27,6 @@ bool keeps(const HistoryFilter& filter, const std::optional<Problem>& problem) {
   return same_word(filter.model, problem->model.name) &&
          same_word(filter.device, problem->cluster.device.name) &&
          same_word(filter.target, problem->target);
-}
-
-/// Feasible as Optuna means it: every constraint is a number that is not above zero.
-bool feasible(const std::string& constraints) {
-  const Json json = Json::parse(constraints, nullptr, false);
-  if (!json.is_array()) return false;
-  return std::all_of(json.begin(), json.end(),
-                     [](const Json& each) { return each.is_number() && each.get<double>() <= 0; });
-}
-
-struct BestRow {
-  std::int64_t trial_id = 0;
-  std::int64_t number = 0;
-  double value = 0;
-};
-
-/// Among the trials that Planwright stored.
-std::optional<BestRow> best_row(Database& database, std::int64_t study) {
-  Query query = database.query(
-      "SELECT t.trial_id, t.number, v.value, c.value_json FROM trials t "
-      "JOIN trial_values v ON v.trial_id = t.trial_id AND v.objective = 0 "
-      "JOIN trial_system_attributes c ON c.trial_id = t.trial_id AND c.\"key\" = 'constraints' "
-      "WHERE t.study_id = ? AND t.state = 'COMPLETE' AND EXISTS (SELECT 1 FROM "
-      "trial_system_attributes a WHERE a.trial_id = t.trial_id AND a.\"key\" = ?) "
-      "ORDER BY v.value DESC, t.number");
-  query.with(study, kTrialKey);
-  while (query.next()) {
-    if (feasible(query.text(3))) return BestRow{query.integer(0), query.integer(1), query.real(2)};
-  }
-  return std::nullopt;
 }
 
 void count_trials(Database& database, std::int64_t study, StudySummary& into) {
@@ -78,13 +49,12 @@ StudySummary summary(Database& database, const StudyRow& study) {
   out.name = study.name;
   out.problem_hash = problem_of_study(database, study);
   count_trials(database, study.id, out);
-  if (out.problem_hash.empty()) return out;
-  out.problem = stored_problem(database, out.problem_hash);
-  if (const auto best = best_row(database, study.id)) {
-    out.best = best->value;
-    out.best_number = best->number;
-  }
+  if (!out.problem_hash.empty()) out.problem = stored_problem(database, out.problem_hash);
   return out;
+}
+
+double rate(const StudyTrial& each) {
+  return each.trial.outcome.measurement()->tokens_per_second_per_device;
 }
 
 std::string source_of(const Store& store, const std::string& study, std::int64_t number) {
@@ -148,48 +118,38 @@ StateRow state_row(const Store& store, const StudyRef& study, std::int64_t numbe
 std::vector<StudySummary> list_studies(Store& store, const HistoryFilter& filter) {
   if (store.empty()) return {};
   Database& database = store.database();
-  return database.read([&] {
-    std::vector<StudySummary> found;
+  std::vector<StudySummary> found = database.read([&] {
+    std::vector<StudySummary> all;
     for (const StudyRow& row : study_rows(database)) {
       StudySummary each = summary(database, row);
-      if (keeps(filter, each.problem)) found.push_back(std::move(each));
+      if (keeps(filter, each.problem)) all.push_back(std::move(each));
     }
-    return found;
+    return all;
   });
+  for (StudySummary& each : found) {
+    if (each.problem) each.best = best_trial(store, find_study(store, each.name));
+  }
+  return found;
 }
 
 std::optional<StudyTrial> best_trial(Store& store, const StudyRef& study) {
-  Database& database = store.database();
-  return database.read([&]() -> std::optional<StudyTrial> {
-    const auto row = best_row(database, study.id);
-    if (!row) return std::nullopt;
-    const auto text = attribute(database, AttributeTable::trial_system, row->trial_id, kTrialKey);
-    return StudyTrial{
-        study.name, study.problem,
-        read_trial(text.value_or(""), row->number, source_of(store, study.name, row->number))};
-  });
+  const std::vector<Trial> trials = store.trials(study);
+  const Trial* best = best_trial(study.problem, trials);
+  if (best == nullptr) return std::nullopt;
+  return StudyTrial{study.name, study.problem, *best};
 }
 
 std::vector<StudyTrial> best_trials(Store& store, const HistoryFilter& filter) {
-  std::map<std::string, std::string> fastest;  // problem → study
-  std::map<std::string, double> value;
-  for (const StudySummary& each : list_studies(store, filter)) {
-    if (!each.best || !each.problem) continue;
-    const auto [at, is_new] = value.emplace(each.problem_hash, *each.best);
-    if (!is_new && at->second >= *each.best) continue;
-    at->second = *each.best;
-    fastest[each.problem_hash] = each.name;
+  std::map<std::string, StudyTrial> fastest;  // by problem
+  for (StudySummary& each : list_studies(store, filter)) {
+    if (!each.best) continue;
+    const auto [at, is_new] = fastest.try_emplace(each.problem_hash, *each.best);
+    if (!is_new && rate(*each.best) > rate(at->second)) at->second = std::move(*each.best);
   }
   std::vector<StudyTrial> found;
-  for (const auto& [hash, study] : fastest) {
-    if (auto best = best_trial(store, find_study(store, study))) found.push_back(std::move(*best));
-  }
-  const auto rate = [](const StudyTrial& each) {
-    const Measurement* measured = each.trial.outcome.measurement();
-    return measured == nullptr ? 0 : measured->tokens_per_second_per_device;
-  };
+  for (auto& [hash, best] : fastest) found.push_back(std::move(best));
   std::stable_sort(found.begin(), found.end(),
-                   [&](const auto& a, const auto& b) { return rate(a) > rate(b); });
+                   [](const auto& a, const auto& b) { return rate(a) > rate(b); });
   return found;
 }
 

@@ -18,29 +18,28 @@ struct HistoryFilter {
   std::string model{}, device{}, target{};
 };
 
-struct StudySummary {
-  std::string name;
-  std::string problem_hash;        ///< empty: made by somebody else; listed, never planned with
-  std::optional<Problem> problem;  ///< absent if it is not ours, or was copied here by Optuna
-  std::map<std::string, std::int64_t> trials;  ///< by Optuna's name of the state
-  std::optional<double> best;                  ///< tokens/s/device of the best feasible trial
-  std::optional<std::int64_t> best_number;
-  std::optional<double> last_activity_unix_s;
-};
-
-/// By name. Any filter leaves out the studies that are not ours.
-std::vector<StudySummary> list_studies(Store& store, const HistoryFilter& filter = {});
-
 struct StudyTrial {
   std::string study;
   Problem problem;
   Trial trial;
 };
 
-/// The best feasible measured trial of each problem over all its studies, fastest first.
+struct StudySummary {
+  std::string name;
+  std::string problem_hash;        ///< empty: made by somebody else; listed, never planned with
+  std::optional<Problem> problem;  ///< absent if it is not ours, or was copied here by Optuna
+  std::map<std::string, std::int64_t> trials;  ///< by Optuna's name of the state
+  std::optional<StudyTrial> best;
+  std::optional<double> last_activity_unix_s;
+};
+
+/// By name. Any filter leaves out the studies that are not ours.
+std::vector<StudySummary> list_studies(Store& store, const HistoryFilter& filter = {});
+
+/// The best of each problem over all its studies, fastest first.
 std::vector<StudyTrial> best_trials(Store& store, const HistoryFilter& filter = {});
 
-/// The best feasible measured trial of one study; nullopt if there is none.
+/// What a study stands for (studies/best_trial.h); nullopt if nothing was measured.
 std::optional<StudyTrial> best_trial(Store& store, const StudyRef& study);
 
 /// Trial `number` of the study. An InputError that says what there is, if it is not there, still

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <system_error>
 
@@ -67,6 +68,16 @@ std::string stages_text(const std::vector<StagePlan>& stages) {
 }
 
 }  // namespace
+
+std::int64_t Candidate::world() const {
+  std::int64_t ranks = 1;
+  for (const int axis : {tp, pp, cp, dp}) {
+    if (__builtin_mul_overflow(ranks, axis, &ranks)) {
+      return std::numeric_limits<std::int64_t>::max();
+    }
+  }
+  return ranks;
+}
 
 std::string recompute_text(const Recompute& recompute) {
   std::string text(word(recompute.kind));

@@ -83,7 +83,8 @@ struct Candidate {
   std::vector<StagePlan> stages;
 
   bool operator==(const Candidate&) const = default;
-  int world() const { return tp * pp * cp * dp; }
+  /// Ranks: tp × pp × cp × dp; the largest number there is where that is more.
+  std::int64_t world() const;
 };
 
 /// "none", "full", "chunk:4", "selective:attention+mlp".

@@ -5,42 +5,44 @@ namespace {
 
 constexpr Range kAxis{.min = 1, .max = 1 << 20};
 
+constexpr auto kOffloadTo = [](auto& plan) -> decltype(auto) { return (plan.offload.to); };
+
 }  // namespace
 
 template <>
 struct Fields<StagePlan> {
-  static constexpr auto kFields =
-      std::tuple{Field{"blocks", &StagePlan::blocks, kNatural},
-                 Field{"recompute", &StagePlan::recompute}, Field{"offload", &StagePlan::offload},
-                 Field{"offload_to", [](auto& plan) -> auto& {return plan.offload.to;
-}
-}  // namespace planwright::json_io
-,
-}
-;
-}
-;
+  static constexpr auto kFields = std::tuple{
+      Field{"blocks", &StagePlan::blocks, kNatural},
+      Field{"recompute", &StagePlan::recompute},
+      Field{"offload", &StagePlan::offload},
+      Field{"offload_to", kOffloadTo},
+  };
+};
 
 template <>
 struct Fields<Candidate> {
   static constexpr auto kFields = std::tuple{
-      Field{"tp", &Candidate::tp, kAxis}, Field{"pp", &Candidate::pp, kAxis},
-      Field{"vpp", &Candidate::vpp, kAxis}, Field{"cp", &Candidate::cp, kAxis},
-      Field{"ep", &Candidate::ep, kAxis}, Field{"etp", &Candidate::etp, kAxis},
+      Field{"tp", &Candidate::tp, kAxis},
+      Field{"pp", &Candidate::pp, kAxis},
+      Field{"vpp", &Candidate::vpp, kAxis},
+      Field{"cp", &Candidate::cp, kAxis},
+      Field{"ep", &Candidate::ep, kAxis},
+      Field{"etp", &Candidate::etp, kAxis},
       Field{"dp", &Candidate::dp, kAxis},
       Field{"zero", &Candidate::zero, Range{.min = 0, .max = 3}},
-      Field{"hsdp", &Candidate::hsdp, kAxis}, Field{"sp", &Candidate::sp},
-      Field{"micro_batch", &Candidate::micro_batch, kAxis}, Field{"schedule", &Candidate::schedule},
-      Field{"recompute", &Candidate::recompute}, Field{"offload", &Candidate::offload},
-      Field{"offload_to", [](auto& candidate) -> auto& {return candidate.offload.to;
-}
-}
-, Field{"attention", &Candidate::attention}, Field{"loss", &Candidate::loss},
-    Field{"knobs", &Candidate::knobs}, Field{"stages", &Candidate::stages},
-}
-;
-}
-;
+      Field{"hsdp", &Candidate::hsdp, kAxis},
+      Field{"sp", &Candidate::sp},
+      Field{"micro_batch", &Candidate::micro_batch, kAxis},
+      Field{"schedule", &Candidate::schedule},
+      Field{"recompute", &Candidate::recompute},
+      Field{"offload", &Candidate::offload},
+      Field{"offload_to", kOffloadTo},
+      Field{"attention", &Candidate::attention},
+      Field{"loss", &Candidate::loss},
+      Field{"knobs", &Candidate::knobs},
+      Field{"stages", &Candidate::stages},
+  };
+};
 
 template <>
 struct Fields<ProbeScope> {

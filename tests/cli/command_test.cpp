@@ -119,7 +119,10 @@ TEST_F(CommandProcess, SaysWhyNothingFitsWithExitCode3) {
 TEST_F(CommandProcess, SaysWhichRulesLeaveNothingLegal) {
   const CommandResult result = run(std::string("plan ") + kLlama + "--micro-batch 5");
   EXPECT_EQ(result.code, 3);
-  EXPECT_NE(result.err.find("is legal; rules that they break:"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("is legal; rules that they break: global_batch_divides 4;"),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("micro-batch 5 does not divide it"), std::string::npos) << result.err;
 }
 
 TEST_F(CommandProcess, ExplainsWhatItDropped) {
@@ -128,6 +131,7 @@ TEST_F(CommandProcess, ExplainsWhatItDropped) {
   ASSERT_EQ(json["rules"].size(), 1u);
   EXPECT_EQ(json["rules"][0]["count"], 4);
   EXPECT_NE(json["rules"][0]["fix"], "");
+  EXPECT_EQ(json.dump().find("{global_batch}"), std::string::npos) << "for the first of them";
 }
 
 TEST_F(CommandProcess, GivesTheSameBytesForTheSameInput) {

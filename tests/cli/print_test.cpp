@@ -68,8 +68,9 @@ TEST(PrintRanking, IsATableWithWhatWasDropped) {
 
 TEST(PrintRanking, ExplainsTheRulesIfAsked) {
   RankingReport report = printed_report();
-  report.broken = {
-      {"world_size", {}, "there are {devices} devices", "use --devices {world}", "here"}};
+  report.explain_dropped = true;
+  report.space.examples = {
+      {"world_size", {"world_size", "there are 2 devices", "use --devices 2", "here"}}};
   expect_golden("ranking_rules", ranking_text(printed_problem(), report, kPlain));
   const Json json = ranking_json(printed_problem(), report);
   EXPECT_EQ(json["rules"][0]["name"], "world_size");
@@ -114,6 +115,8 @@ TuneResult printed_result() {
   result.storage = "my studies.db";
   result.study = "8734e4f80f69";
   result.emit = {"planwright", "emit", "--storage", "my studies.db"};
+  result.launch.command = {"planwright", "probe", "--plan", "./plan.json", "--steps", "3"};
+  result.launch.environment = {{"OMP_NUM_THREADS", "2"}};
   return result;
 }
 
@@ -160,8 +163,7 @@ TEST(PrintHistory, ListsStudiesOfOthersWithoutAProblem) {
   ours.problem_hash = "8734";
   ours.problem = printed_problem();
   ours.trials = {{"COMPLETE", 5}, {"PRUNED", 1}};
-  ours.best = 1301;
-  ours.best_number = 4;
+  ours.best = {"nightly", printed_problem(), printed_trial(4, 1301, mib(2))};
   studies::StudySummary theirs;
   theirs.name = "optuna's own";
   expect_golden("history_list", studies_text({ours, theirs}, kPlain));

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "estimator/spec/error.h"
-#include "search/rules.h"
 #include "tests/support/fake_traits.h"
 
 namespace planwright::search {
@@ -23,12 +22,6 @@ Problem four_devices() {
   Problem problem = fake_problem(tiny_llama(), 4, Precision::bf16);
   problem.workload.global_batch = 8;
   return problem;
-}
-
-TargetTraits with_knobs() {
-  TargetTraits traits = fake_traits();
-  traits.knobs = {{"overlap", {"off", "on"}, ""}, {"buckets", {"small", "large"}, ""}};
-  return traits;
 }
 
 std::string lines(const std::vector<Candidate>& candidates) {
@@ -82,11 +75,11 @@ TEST(Space, KnobsStayAtTheirDefaultUnlessListed) {
   request.micro_batch = {1};
   request.recompute = {Recompute{}};
   request.knobs["buckets"] = {"large", "small"};
-  EXPECT_EQ(lines(enumerate(four_devices(), with_knobs(), request).legal),
+  EXPECT_EQ(lines(enumerate(four_devices(), testing::fake_traits_with_knobs(), request).legal),
             "dp 4 zero 0 micro-batch 1 none\n"
             "dp 4 zero 0 micro-batch 1 none buckets=large\n");
   request.knobs["overlap"] = {"on"};
-  EXPECT_EQ(lines(enumerate(four_devices(), with_knobs(), request).legal),
+  EXPECT_EQ(lines(enumerate(four_devices(), testing::fake_traits_with_knobs(), request).legal),
             "dp 4 zero 0 micro-batch 1 none overlap=on\n"
             "dp 4 zero 0 micro-batch 1 none overlap=on buckets=large\n");
 }
@@ -103,6 +96,9 @@ TEST(Space, EveryIllegalCandidateIsCountedUnderTheFirstRuleItBreaks) {
       {"zero_supported", 4}, {"world_size", 2}, {"global_batch_divides", 1}};
   EXPECT_EQ(space.dropped, expected);
   EXPECT_EQ(space.counted, 8);
+  EXPECT_EQ(space.examples.size(), 3u);
+  EXPECT_EQ(space.examples.at("world_size").text,
+            "tp 1 x pp 1 x cp 1 x dp 2 is 2 ranks, and there are 4 devices");
 }
 
 TEST(Space, ATargetsOwnRulesDropAfterTheGeneralOnes) {
@@ -163,7 +159,7 @@ TEST(Space, ARequestForWhatDoesNotExistIsRefusedByName) {
     SpaceRequest request;
     each.spoil(request);
     try {
-      enumerate(four_devices(), with_knobs(), request);
+      enumerate(four_devices(), testing::fake_traits_with_knobs(), request);
       ADD_FAILURE() << "was accepted";
     } catch (const InputError& error) {
       EXPECT_EQ(error.fault().key, each.key);
@@ -172,80 +168,7 @@ TEST(Space, ARequestForWhatDoesNotExistIsRefusedByName) {
   }
 }
 
-struct IllegalCandidate {
-  const char* rule;
-  std::function<void(Problem&, Candidate&)> spoil;
-  const char* text;
-  const char* fix;
-};
-
-TEST(BrokenRule, SaysWhatIsWrongAndWhatToDoAboutIt) {
-  const IllegalCandidate cases[] = {
-      {"zero_supported", [](Problem&, Candidate& c) { c.zero = 2; }, "fake does not support zero 2",
-       "use zero 0 or 1"},
-      {"tp_supported", [](Problem&, Candidate& c) { c.tp = 0; }, "fake does not support tp 0",
-       "use tp 1"},
-      {"recompute_supported",
-       [](Problem&, Candidate& c) {
-         c.recompute = {RecomputeKind::chunk, 2, {}};
-       },
-       "fake does not support recompute chunk:2", "use recompute none or full"},
-      {"loss_supported", [](Problem&, Candidate& c) { c.loss = LossKernel::fused; },
-       "fake does not support loss fused", "use loss plain"},
-      {"sp_supported", [](Problem&, Candidate& c) { c.sp = true; }, "fake does not support sp on",
-       "use sp off"},
-      {"offload_supported", [](Problem&, Candidate& c) { c.offload.optimizer = true; },
-       "fake does not support offload optimizer", "use offload none"},
-      {"knobs_supported",
-       [](Problem&, Candidate& c) {
-         c.knobs = {{"overlap", "maybe"}};
-       },
-       "the candidate sets a knob, or a value of one, that fake does not have",
-       "use overlap = off or on; buckets = small or large"},
-      {"world_size", [](Problem&, Candidate& c) { c.dp = 3; },
-       "tp 1 x pp 1 x cp 1 x dp 3 is 3 ranks, and there are 4 devices",
-       "leave dp out (it is then devices / (tp pp cp)), or change --devices"},
-      {"world_size", [](Problem&, Candidate& c) { c.dp = 0; },
-       "tp 1 x pp 1 x cp 1 x dp 0 is 0 ranks, and there are 4 devices",
-       "leave dp out (it is then devices / (tp pp cp)), or change --devices"},
-      {"global_batch_divides", [](Problem&, Candidate& c) { c.micro_batch = 3; },
-       "a global batch of 8 is not a whole number of micro-batches: dp 4 x micro-batch 3 does not "
-       "divide it",
-       "use a micro-batch that divides 8 / dp 4, or a --global-batch that is a multiple of dp x "
-       "micro-batch"},
-      {"global_batch_divides", [](Problem&, Candidate& c) { c.micro_batch = 0; },
-       "a global batch of 8 is not a whole number of micro-batches: dp 4 x micro-batch 0 does not "
-       "divide it",
-       "use a micro-batch that divides 8 / dp 4, or a --global-batch that is a multiple of dp x "
-       "micro-batch"},
-      {"seq_within_positions",
-       [](Problem& p, Candidate&) {
-         p.model = tiny_gpt();
-         p.workload.seq = 33;
-       },
-       "a sequence of 33 is longer than the model's 32 learned positions",
-       "use a --seq of at most 32"},
-  };
-  for (const IllegalCandidate& each : cases) {
-    SCOPED_TRACE(each.text);
-    Problem problem = four_devices();
-    Candidate candidate = testing::data_parallel(4, 0, 1);
-    each.spoil(problem, candidate);
-    const auto broken = broken_rule(problem, with_knobs(), candidate);
-    ASSERT_TRUE(broken.has_value());
-    EXPECT_EQ(broken->name, each.rule);
-    EXPECT_EQ(broken->text, each.text);
-    EXPECT_EQ(broken->fix, each.fix);
-  }
-}
-
-TEST(BrokenRule, RotaryPositionsMayBeExceeded) {
-  Problem problem = four_devices();
-  problem.workload.seq = 1000;
-  EXPECT_EQ(broken_rule(problem, fake_traits(), testing::data_parallel(4, 1, 2)), std::nullopt);
-}
-
-TEST(BrokenRule, AgreesWithTheEnumeration) {
+TEST(Space, HoldsWhatNoRuleRefuses) {
   const Problem problem = four_devices();
   for (const Candidate& each : enumerate(problem, fake_traits(), {}).legal) {
     EXPECT_EQ(broken_rule(problem, fake_traits(), each), std::nullopt) << describe(each);

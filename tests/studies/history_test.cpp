@@ -52,8 +52,9 @@ TEST_F(HistoryTest, ListsEachStudyWithItsTrialsAndBest) {
   EXPECT_EQ(monday.problem, sample_problem());
   EXPECT_EQ(monday.problem_hash, problem_hash(sample_problem()));
   EXPECT_EQ(monday.trials, (std::map<std::string, std::int64_t>{{"COMPLETE", 2}, {"PRUNED", 1}}));
-  EXPECT_EQ(monday.best, 120);
-  EXPECT_EQ(monday.best_number, 1);
+  ASSERT_TRUE(monday.best);
+  EXPECT_EQ(monday.best->trial.number, 1);
+  EXPECT_EQ(monday.best->trial.outcome, measured(120, Bytes{8000}));
   EXPECT_EQ(monday.last_activity_unix_s, kNow + 2.5);
   const StudySummary& theirs = studies[2];
   EXPECT_EQ(theirs.problem_hash, "");
@@ -81,16 +82,14 @@ TEST_F(HistoryTest, GivesTheBestOfEachProblemOverItsStudiesFastestFirst) {
   EXPECT_EQ(best_trials(store, {.target = "other"}).size(), 1U);
 }
 
-TEST_F(HistoryTest, NeverCallsAnInfeasibleTrialTheBest) {
-  for (const char* constraints : {"[1]", "null", "[-1, 0.5]", "[\"x\"]", "nonsense"}) {
-    run_sql(path, std::string("UPDATE trial_system_attributes SET value_json = '") + constraints +
-                      "' WHERE trial_id = 2 AND \"key\" = 'constraints'");
-    const auto best = best_trial(store, find_study(store, "monday"));
-    ASSERT_TRUE(best) << constraints;
-    EXPECT_EQ(best->trial.number, 0) << constraints;
-  }
-  run_sql(path, "DELETE FROM trial_system_attributes WHERE \"key\" = 'constraints'");
-  EXPECT_FALSE(best_trial(store, find_study(store, "monday")));
+TEST_F(HistoryTest, TheLongerMeasurementOfACandidateIsTheOneThatCounts) {
+  const StudyRef monday = find_study(store, "monday");
+  Proposal again = sample_proposal(1);
+  again.scope.steps = 12;
+  store.finish(monday,
+               sample_trial(monday, store.claim(monday, again), again, measured(105, Bytes{8000})));
+  EXPECT_EQ(best_trial(store, monday)->trial.outcome, measured(105, Bytes{8000}));
+  EXPECT_EQ(best_trials(store)[0].study, "tuesday") << "110 beats what 120 turned out to be";
 }
 
 TEST_F(HistoryTest, ShowsATrialWithItsEstimateBesideItsMeasurement) {

@@ -49,20 +49,6 @@ std::vector<Holding> holdings() {
   };
 }
 
-std::vector<Rule> rules() {
-  return {
-      {"world_fits",
-       [](const Problem& p, const Candidate& c) { return c.world() != p.cluster.devices(); },
-       "the plan needs {world} devices and the cluster has {devices}", "change dp", "test"},
-      {"batch_divides",
-       [](const Problem& p, const Candidate& c) {
-         return p.workload.global_batch % (std::int64_t{c.dp} * c.micro_batch) != 0;
-       },
-       "dp {dp} times micro-batch {micro_batch} does not divide the global batch of {global_batch}",
-       "use a smaller micro-batch", "test"},
-  };
-}
-
 ModelSpec tiny(const BlockSpec& block, Positions positions) {
   ModelSpec model;
   model.name = "tiny";
@@ -81,7 +67,6 @@ TargetTraits fake_traits(std::int64_t bucket_elements) {
   traits.name = "fake";
   traits.version = "1";
   traits.holdings = holdings();
-  traits.rules = rules();
   traits.axes.zero = {0, 1};
   traits.axes.recompute = {Recompute{},
                            Recompute{.kind = RecomputeKind::full, .k = 0, .modules = {}}};
@@ -93,6 +78,12 @@ TargetTraits fake_traits(std::int64_t bucket_elements) {
     return kind == DeviceKind::cpu ? Transport::gloo : Transport::nccl;
   };
   traits.bucket_elements = [bucket_elements](const Candidate&) { return bucket_elements; };
+  return traits;
+}
+
+TargetTraits fake_traits_with_knobs() {
+  TargetTraits traits = fake_traits();
+  traits.knobs = {{"overlap", {"off", "on"}, ""}, {"buckets", {"small", "large"}, ""}};
   return traits;
 }
 

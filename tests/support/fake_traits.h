@@ -12,6 +12,8 @@ namespace planwright::testing {
 /// AdamW), fp32 (16) and fp64 (32); ZeRO 0 and 1; recompute none and full; two rules. A gradient
 /// bucket closes at `bucket_elements`.
 TargetTraits fake_traits(std::int64_t bucket_elements = 4096);
+/// The same, with the knobs overlap (off, on) and buckets (small, large).
+TargetTraits fake_traits_with_knobs();
 
 /// Two blocks of the GPT kind: layer norm, learned positions, biases, plain MLP.
 ModelSpec tiny_gpt();

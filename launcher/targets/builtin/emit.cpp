@@ -3,17 +3,16 @@
 #include <nlohmann/json.hpp>
 
 #include "estimator/spec/error.h"
+#include "estimator/spec/rules.h"
 #include "launcher/targets/builtin/traits.h"
 
 namespace planwright::targets::builtin {
 namespace {
 
 void require_legal(const launcher::PlanFile& plan) {
-  for (const Rule& rule : traits().rules) {
-    if (!rule.broken(plan.problem, plan.candidate)) continue;
-    throw InputError({"candidate", rule.name, describe(plan.candidate),
-                      fill_rule_text(rule.text, plan.problem, plan.candidate),
-                      fill_rule_text(rule.fix, plan.problem, plan.candidate)});
+  if (const auto broken = broken_rule(plan.problem, traits(), plan.candidate)) {
+    throw InputError(
+        {"candidate", broken->name, describe(plan.candidate), broken->text, broken->fix});
   }
 }
 

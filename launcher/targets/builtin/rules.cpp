@@ -38,87 +38,10 @@ bool any_block(const Problem& problem, Condition condition) {
 
 bool on_cuda(const Problem& problem) { return problem.cluster.device.kind == DeviceKind::cuda; }
 
-/// An axis on which the worker has one value only.
-Rule fixed_axis(const std::string& flag, bool (*other)(const Candidate&), const std::string& text,
-                const std::string& value) {
-  return {"fixed_" + flag, [other](const Problem&, const Candidate& c) { return other(c); },
-          "the built-in runtime " + text, "use --" + flag + " " + value + ", or another --target",
-          kRuntime};
-}
-
-std::vector<Rule> axis_rules() {
-  using C = const Candidate&;
-  return {
-      fixed_axis(
-          "tp", [](C c) { return c.tp != 1; }, "has no tensor parallelism (tp {tp})", "1"),
-      fixed_axis(
-          "pp", [](C c) { return c.pp != 1; }, "has no pipeline (pp {pp})", "1"),
-      fixed_axis(
-          "vpp", [](C c) { return c.vpp != 1; }, "has no pipeline (vpp {vpp})", "1"),
-      fixed_axis(
-          "cp", [](C c) { return c.cp != 1; }, "has no context parallelism (cp {cp})", "1"),
-      fixed_axis(
-          "ep", [](C c) { return c.ep != 1; }, "has no expert parallelism (ep {ep})", "1"),
-      fixed_axis(
-          "etp", [](C c) { return c.etp != 1; }, "has no experts (etp {etp})", "1"),
-      fixed_axis(
-          "sp", [](C c) { return c.sp; }, "has no sequence parallelism", "off"),
-      fixed_axis(
-          "hsdp", [](C c) { return c.hsdp != 1; }, "shards over all of dp (hsdp {hsdp})", "1"),
-      fixed_axis(
-          "zero", [](C c) { return c.zero > 1; }, "shards optimizer states only (zero {zero})",
-          "0 or 1"),
-      fixed_axis(
-          "offload", [](C c) { return c.offload != Offload{}; },
-          "keeps everything on the device (offload {offload})", "none"),
-      fixed_axis(
-          "recompute",
-          [](C c) {
-            return c.recompute.kind != RecomputeKind::none &&
-                   c.recompute.kind != RecomputeKind::full;
-          },
-          "recomputes whole blocks or nothing (recompute {recompute})", "none or full"),
-      fixed_axis(
-          "schedule", [](C c) { return c.schedule != Schedule::one_f_one_b; },
-          "has no pipeline (schedule {schedule})", "1f1b"),
-      fixed_axis(
-          "attention", [](C c) { return c.attention != AttentionKernel::flash; },
-          "has flash attention only (attention {attention})", "flash"),
-      fixed_axis(
-          "loss", [](C c) { return c.loss != LossKernel::plain; },
-          "has the plain loss only (loss {loss})", "plain"),
-      {"fixed_stages", [](const Problem&, C c) { return !c.stages.empty(); },
-       "the built-in runtime has no pipeline, so no stages of their own",
-       "leave the stages out of the plan, or use another --target", kRuntime},
-  };
-}
-
 std::vector<Rule> layout_rules() {
-  return {
-      {"world_fits_devices",
-       [](const Problem& p, const Candidate& c) { return c.world() != p.cluster.devices(); },
-       "dp {dp} needs {world} devices and there are {devices}", "use --dp {devices}", kRuntime},
-      {"batch_divides",
-       [](const Problem& p, const Candidate& c) {
-         const std::int64_t once = std::int64_t{c.dp} * c.micro_batch;
-         return once <= 0 || p.workload.global_batch % once != 0;
-       },
-       "dp {dp} times micro-batch {micro_batch} does not divide the global batch of {global_batch}",
-       "use a --micro-batch that divides the {global_batch} sequences that {dp} ranks share",
-       kRuntime},
-      {"bucket_elements_positive",
-       [](const Problem&, const Candidate& c) {
-         const std::string* const knob = bucket_knob(c);
-         return knob != nullptr && !positive_number(*knob);
-       },
-       "bucket_elements is not a positive number", "leave it out, or use 4194304", kRuntime},
-      {"known_knobs",
-       [](const Problem&, const Candidate& c) {
-         return c.knobs.size() > (bucket_knob(c) != nullptr ? 1u : 0u);
-       },
-       "the plan sets a knob that the built-in runtime does not have", "keep bucket_elements only",
-       kRuntime},
-  };
+  return {{"no_stages", [](const Problem&, const Candidate& c) { return !c.stages.empty(); },
+           "the built-in runtime has no pipeline, so no stages of their own",
+           "leave the stages out of the plan, or use another --target", kRuntime}};
 }
 
 std::vector<Rule> workload_rules() {
@@ -161,12 +84,6 @@ std::vector<Rule> model_rules() {
        "the built-in attention has no sliding window, and {seq} tokens are more than the window of "
        "{sliding_window}",
        "use --seq {sliding_window} or less", kRuntime},
-      {"sequence_within_positions",
-       [](const Problem& p, const Candidate&) {
-         return p.model.positions == Positions::learned && p.workload.seq > p.model.max_positions;
-       },
-       "the model has {max_positions} learned positions and a sequence has {seq} tokens",
-       "use --seq {max_positions} or less", kRuntime},
       {"rotary_head_is_even",
        [](const Problem& p, const Candidate&) {
          return p.model.positions == Positions::rotary &&
@@ -222,7 +139,7 @@ std::int64_t bucket_elements(const Candidate& candidate) {
 
 std::vector<Rule> rules() {
   std::vector<Rule> all;
-  for (auto group : {layout_rules(), workload_rules(), model_rules(), axis_rules()}) {
+  for (auto group : {layout_rules(), workload_rules(), model_rules()}) {
     std::move(group.begin(), group.end(), std::back_inserter(all));
   }
   return all;

@@ -9,7 +9,7 @@
 #include "estimator/spec/candidate.h"
 
 /// How an axis's value is ordered and spelled, whatever its type.
-namespace planwright::search {
+namespace planwright {
 
 inline int order_key(int value) { return value; }
 inline auto order_key(const Recompute& r) { return std::tie(r.kind, r.k, r.modules); }
@@ -36,4 +36,4 @@ std::vector<T> canonical(std::vector<T> values) {
   return values;
 }
 
-}  // namespace planwright::search
+}  // namespace planwright

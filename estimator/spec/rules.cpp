@@ -1,13 +1,13 @@
-#include "search/rules.h"
+#include "estimator/spec/rules.h"
 
 #include <algorithm>
 #include <iterator>
 #include <string>
 #include <utility>
 
-#include "search/axis_values.h"
+#include "estimator/spec/axis_values.h"
 
-namespace planwright::search {
+namespace planwright {
 namespace {
 
 /// `axis` is the name of the flag with `_` for `-`, which is also its placeholder.
@@ -75,9 +75,7 @@ Rule world_size_rule() {
   return {.name = "world_size",
           .broken =
               [](const Problem& problem, const Candidate& candidate) {
-                const std::int64_t ranks_per_replica =
-                    std::int64_t{candidate.tp} * candidate.pp * candidate.cp;
-                return ranks_per_replica * candidate.dp != problem.cluster.devices();
+                return candidate.world() != problem.cluster.devices();
               },
           .text =
               "tp {tp} x pp {pp} x cp {cp} x dp {dp} is {world} ranks, and there are {devices} "
@@ -118,17 +116,12 @@ Rule positions_rule() {
 
 }  // namespace
 
-std::vector<Rule> general_rules(const TargetTraits& traits) {
+std::vector<Rule> rules_for(const TargetTraits& traits) {
   std::vector<Rule> rules = axis_rules(traits.axes);
   rules.push_back(knobs_rule(traits.knobs));
   rules.push_back(world_size_rule());
   rules.push_back(global_batch_rule());
   rules.push_back(positions_rule());
-  return rules;
-}
-
-std::vector<Rule> rules_for(const TargetTraits& traits) {
-  std::vector<Rule> rules = general_rules(traits);
   rules.insert(rules.end(), traits.rules.begin(), traits.rules.end());
   return rules;
 }
@@ -141,4 +134,17 @@ const Rule* first_broken(const std::vector<Rule>& rules, const Problem& problem,
   return found == rules.end() ? nullptr : &*found;
 }
 
-}  // namespace planwright::search
+BrokenRule explain(const Rule& rule, const Problem& problem, const Candidate& candidate) {
+  return {rule.name, fill_rule_text(rule.text, problem, candidate),
+          fill_rule_text(rule.fix, problem, candidate), rule.source};
+}
+
+std::optional<BrokenRule> broken_rule(const Problem& problem, const TargetTraits& traits,
+                                      const Candidate& candidate) {
+  const std::vector<Rule> rules = rules_for(traits);
+  const Rule* broken = first_broken(rules, problem, candidate);
+  if (broken == nullptr) return std::nullopt;
+  return explain(*broken, problem, candidate);
+}
+
+}  // namespace planwright
