@@ -27,8 +27,8 @@ struct TuneResult {
   Plan plan;
   std::string storage;
   std::string study;
-  std::vector<std::string> emit;  ///< the command that writes the files of the launch
-  launcher::LaunchConfig launch;  ///< of the winner, in the folder where `emit` writes it
+  std::vector<std::string> emit{};  ///< the command that writes the files of the launch
+  launcher::LaunchConfig launch{};  ///< of the winner, in the folder where `emit` writes it
 };
 
 std::string result_text(const Problem& problem, const TuneResult& result, const Paint& paint);

@@ -11,6 +11,7 @@
 #include "estimator/normal.h"
 #include "estimator/price_terms.h"
 #include "estimator/smallest_change.h"
+#include "estimator/spec/rules.h"
 
 namespace planwright::estimator {
 namespace {

@@ -1,0 +1,40 @@
+#include "estimator/calibrate.h"
+#include "estimator/price.h"
+#include "launcher/plan_file.h"
+#include "launcher/targets/builtin/traits.h"
+#include "tests/fuzz/choices.h"
+#include "tests/support/fake_traits.h"
+
+/// A plan file with a few values changed, and its estimate: nothing overflows, and what is given
+/// out is finite.
+namespace planwright {
+
+Json good_plan(bool gpt) {
+  launcher::PlanFile plan;
+  plan.problem =
+      testing::fake_problem(gpt ? testing::tiny_gpt() : testing::tiny_llama(), 2, Precision::bf16);
+  plan.problem.target = targets::builtin::traits().name;
+  plan.candidate = testing::data_parallel(2, 1, 2);
+  return launcher::to_json(plan);
+}
+
+void check_estimate(const launcher::PlanFile& plan) {
+  const TargetTraits& traits = targets::builtin::traits();
+  const Calibration prior = estimator::prior_calibration(plan.problem, traits, std::nullopt);
+  const Estimate estimate = estimator::estimate(plan.problem, traits, plan.candidate, prior);
+  if (estimate.verdict == Verdict::invalid) return;
+  fuzz::require(estimate.peak().accounts.allocated().value >= 0);
+  fuzz::require(estimate.step_time.value > 0);
+  fuzz::require(estimate.fit_probability >= 0 && estimate.fit_probability <= 1);
+}
+
+}  // namespace planwright
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace planwright;
+  static const Json kPlans[] = {good_plan(false), good_plan(true)};
+  fuzz::Choices choices(data, size);
+  const Json json = fuzz::changed(kPlans[choices.byte() % 2], choices);
+  fuzz::refused_or_fine([&] { check_estimate(launcher::plan_file_from_json(json, "fuzz")); });
+  return 0;
+}
