@@ -13,6 +13,7 @@
 #include "cli/targets.h"
 #include "cli/workload_input.h"
 #include "estimator/models.h"
+#include "estimator/spec/soundness.h"
 
 namespace planwright::cli {
 namespace {
@@ -90,6 +91,7 @@ OneCandidate read_plan(const Settings& settings, const Setting& file) {
   if (settings.has_any(Table::model)) {
     one.input = read_frame(settings);
     one.input.problem.workload = read_workload(settings, one.input.traits(), std::nullopt);
+    require_sound(one.input.problem, kCommandLine);
   } else {
     one.input = input_of_plan(plan, settings, file);
   }
@@ -108,6 +110,7 @@ OneCandidate read_one_candidate(const Settings& settings) {
       read_candidate(settings, one.input.problem.cluster.devices(), one.input.traits().knobs);
   const std::int64_t at_once = std::int64_t{one.candidate.dp} * one.candidate.micro_batch;
   one.input.problem.workload = read_workload(settings, one.input.traits(), at_once);
+  require_sound(one.input.problem, kCommandLine);
   return one;
 }
 
@@ -115,6 +118,7 @@ ManyCandidates read_many_candidates(const Settings& settings) {
   ManyCandidates many;
   many.input = read_frame(settings);
   many.input.problem.workload = read_workload(settings, many.input.traits(), std::nullopt);
+  require_sound(many.input.problem, kCommandLine);
   many.space = read_space(settings);
   return many;
 }

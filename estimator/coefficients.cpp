@@ -6,6 +6,7 @@
 
 #include "estimator/csv.h"
 #include "estimator/embedded.h"
+#include "estimator/spec/error.h"
 
 namespace planwright::estimator {
 namespace {
@@ -160,7 +161,11 @@ Coefficient prior_coefficient(Term term, const Problem& problem, const Values<do
     const double sd = table.number(row, "sd", 1);
     return {std::string(word(term)), Transform::log, mean, sd, mean, sd, table.cell(row, "source")};
   }
-  throw std::logic_error("priors.csv: no prior for " + std::string(word(term)));
+  throw InputError({"", "device", problem.cluster.device.name,
+                    "has no known " + std::string(word(term)) + " for " +
+                        std::string(word(problem.workload.recipe.compute)) +
+                        ", so that its time cannot be estimated",
+                    ""});
 }
 
 }  // namespace planwright::estimator

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimator/spec/error.h"
+#include "estimator/spec/soundness.h"
 #include "launcher/files.h"
 
 namespace planwright::launcher {
@@ -125,6 +126,7 @@ PlanFile plan_file_from_json(const Json& json, const std::string& source) {
   }
   PlanFile plan;
   plan.problem = problem_from_json(required(json, "problem", source), source);
+  require_sound(plan.problem, source);
   plan.candidate = candidate_from_json(required(json, "candidate", source), source);
   plan.evidence = evidence_from_json(required(json, "evidence", source), source);
   return plan;

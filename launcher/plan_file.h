@@ -37,6 +37,7 @@ struct PlanFile {
 PlanFile plan_of(const Problem& problem, const Trial& trial, const std::string& study);
 
 Json to_json(const PlanFile& plan);
+/// An InputError if it is not a plan, or one that cannot be computed with.
 PlanFile plan_file_from_json(const Json& json, const std::string& source);
 
 /// Reads a plan file. An InputError that names the file if it is missing, not a regular file, too

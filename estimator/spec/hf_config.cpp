@@ -7,6 +7,7 @@
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/hf_families.h"
+#include "estimator/spec/soundness.h"
 
 namespace planwright {
 namespace {
@@ -80,22 +81,6 @@ void check_keys(const HfReader& config, const HfFamily& family, const Json& json
   }
 }
 
-/// Each size is sane; their product must be too, or counts and bytes would overflow.
-void check_total(const ModelSpec& model, const std::string& source) {
-  constexpr double kMost = 1125899906842624.0;  // 2^50 parameters
-  const auto hidden = static_cast<double>(model.hidden);
-  double total =
-      hidden * (2.0 * static_cast<double>(model.vocab) + static_cast<double>(model.max_positions));
-  for (const auto& run : model.runs) {
-    const auto width =
-        static_cast<double>(run.block.heads) * static_cast<double>(run.block.head_dim);
-    const double block = hidden * (4.0 * width + 3.0 * static_cast<double>(run.block.ffn));
-    total += static_cast<double>(run.count) * block;
-  }
-  if (total <= kMost) return;
-  throw InputError({source, "", "", "its sizes make a model of more than 2^50 parameters", ""});
-}
-
 /// `models/gpt2/config.json` and `models/gpt2` are called gpt2, and so is `gpt2.json`.
 std::string model_name(const std::string& source) {
   fs::path path(source);
@@ -137,7 +122,7 @@ ModelSpec model_from_hf_config(const Json& config, const std::string& source) {
   check_architecture(reader, family);
   check_keys(reader, family, config);
   ModelSpec model = family.build(reader);
-  check_total(model, source);
+  require_countable(model, source);
   model.name = model_name(source);
   model.family = family.model_type;
   return model;

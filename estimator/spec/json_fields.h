@@ -59,6 +59,7 @@ struct Range {
 constexpr Range kAny{};
 constexpr Range kNatural{.min = 0};
 constexpr Range kPositive{.min = 1};
+constexpr Range kExact{.min = -(std::int64_t{1} << 53), .max = std::int64_t{1} << 53};
 
 enum class Hashed { yes, no };
 
@@ -71,6 +72,9 @@ struct Field {
   Range range = kAny;
   Hashed hashed = Hashed::yes;
 };
+/// clang deduces none for an aggregate before version 17.
+template <class Member>
+Field(std::string_view, Member, Range = kAny, Hashed = Hashed::yes) -> Field<Member>;
 
 /// Specialise with `static constexpr auto kFields = std::tuple{Field{...}, ...}`.
 template <class T>
@@ -163,6 +167,7 @@ void decode(const Json& json, const Place& place, std::map<std::string, std::str
 void decode(const Json& json, const Place& place,
             std::vector<std::pair<std::string, std::string>>& into);
 void require_array(const Json& json, const Place& place);
+void require_range(std::int64_t value, Range range, const Json& json, const Place& place);
 
 template <Worded T>
 void decode(const Json& json, const Place& place, T& into) {
@@ -170,9 +175,12 @@ void decode(const Json& json, const Place& place, T& into) {
   decode(json, place, text);
   into = parse_word<T>(text, place.source(), place.path());
 }
+/// A whole amount, such as bytes, is what a JSON number holds exactly; sums of some do not
+/// overflow.
 template <class Tag, class Rep>
 void decode(const Json& json, const Place& place, Unit<Tag, Rep>& into) {
   decode(json, place, into.value);
+  if constexpr (std::integral<Rep>) require_range(into.value, kExact, json, place);
 }
 template <class T>
 void decode(const Json& json, const Place& place, std::optional<T>& into) {
@@ -232,8 +240,6 @@ void decode(const Json& json, const Place& place, HostRates& into);
 /// The accounts of a ledger on a device that may lack the accounts outside the allocator: those
 /// are null, not 0, when `outside` is false and they hold nothing.
 Json encode_accounts(const Ledger& ledger, bool outside);
-
-void require_range(std::int64_t value, Range range, const Json& json, const Place& place);
 
 template <class T>
 void ObjectReader::read(std::string_view key, T& into, Range range) {

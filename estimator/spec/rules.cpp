@@ -101,6 +101,31 @@ Rule global_batch_rule() {
           .source = ""};
 }
 
+/// Far more bytes than a micro-batch's activations and logits take: each token keeps less than 16
+/// values of up to 8 bytes for every width of every block.
+double bytes_in_flight(const Problem& problem, const Candidate& candidate) {
+  double widths = static_cast<double>(problem.model.vocab + problem.model.hidden);
+  for (const BlockRun& run : problem.model.runs) {
+    const BlockSpec& block = run.block;
+    widths += static_cast<double>(run.count) *
+              static_cast<double>(problem.model.hidden + block.heads * block.head_dim + block.ffn);
+  }
+  return 128 * widths * static_cast<double>(candidate.micro_batch) *
+         static_cast<double>(problem.workload.seq);
+}
+
+Rule countable_rule() {
+  return {.name = "countable_bytes",
+          .broken =
+              [](const Problem& problem, const Candidate& candidate) {
+                constexpr double kMost = 4611686018427387904.0;  // 2^62
+                return bytes_in_flight(problem, candidate) > kMost;
+              },
+          .text = "micro-batch {micro_batch} x {seq} tokens need more bytes than can be counted",
+          .fix = "use a smaller --micro-batch or --seq",
+          .source = ""};
+}
+
 Rule positions_rule() {
   return {
       .name = "seq_within_positions",
@@ -121,6 +146,7 @@ std::vector<Rule> rules_for(const TargetTraits& traits) {
   rules.push_back(knobs_rule(traits.knobs));
   rules.push_back(world_size_rule());
   rules.push_back(global_batch_rule());
+  rules.push_back(countable_rule());
   rules.push_back(positions_rule());
   rules.insert(rules.end(), traits.rules.begin(), traits.rules.end());
   return rules;

@@ -12,8 +12,8 @@ namespace planwright {
 /// those that hold for all targets: each axis has a value that the target supports
 /// (`zero_supported`, `recompute_supported` …) and each knob too (`knobs_supported`), the ranks are
 /// as many as the devices (`world_size`), the global batch is whole micro-batches on every data
-/// rank (`global_batch_divides`), and the sequence is within learned positions
-/// (`seq_within_positions`). Then the target's own.
+/// rank (`global_batch_divides`) whose bytes can be counted (`countable_bytes`), and the sequence
+/// is within learned positions (`seq_within_positions`). Then the target's own.
 std::vector<Rule> rules_for(const TargetTraits& traits);
 
 /// The first of `rules` that `candidate` breaks, or null.

@@ -23,6 +23,8 @@ void put_files(const TestFolder& folder) {
   folder.put("badkey.toml", "host_mem = \"1GiB\"\n");
   folder.put("notplan.json", "{\"schema\": \"other/1\"}");
   folder.put("broken.json", "{");
+  folder.put("empty.json", R"({"schema": "planwright.plan_file/1", "problem": {}, "candidate": {},)"
+                           R"( "evidence": {}})");
   folder.put("strange.json", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"]})");
   folder.put("kind.json", R"({"model_type": "perceiver", "architectures": ["X"]})");
   folder.put("foreign.db", "this is no database, but a text that is long enough to be one");
@@ -119,6 +121,8 @@ const WrongInput kRows[] = {
 
     {"NoSeq", "estimate --model gpt2 --device cpu", "--seq|is required"},
     {"ZeroSeq", "estimate --model gpt2 --device cpu --seq 0", "--seq = 0|at least 1"},
+    {"HugeSeq", "estimate --model gpt2 --device cpu --seq 9000000000000000000",
+     "workload.global_batch|2^50 tokens"},
     {"NoGlobalBatch", "plan --model gpt2 --device cpu --seq 8", "--global-batch|is required"},
     {"BadJob", "estimate {base} --job train", "--job = train|must be one of pretrain"},
     {"BadTarget", "estimate {base} --target buildin", "--target = buildin|did you mean builtin?"},
@@ -154,6 +158,7 @@ const WrongInput kRows[] = {
     {"PlanAndAxis", "estimate --plan p.json --zero 1", "--zero = 1|contradicts --plan"},
     {"MissingPlan", "estimate --plan none.json", "none.json|does not exist"},
     {"PlanNoJson", "estimate --plan {folder}/broken.json", "broken.json"},
+    {"PlanOfNothing", "estimate --plan {folder}/empty.json", "empty.json|model.hidden = 0"},
     {"PlanOfOther", "estimate --plan {folder}/notplan.json", "notplan.json|schema"},
 
     {"BadMode", "probe {base} --mode half", "--mode = half|full, shadow or truncated"},

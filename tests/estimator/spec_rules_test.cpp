@@ -66,6 +66,14 @@ TEST(BrokenRule, SaysWhatIsWrongAndWhatToDoAboutIt) {
        "divide it",
        "use a micro-batch that divides 8 / dp 4, or a --global-batch that is a multiple of dp x "
        "micro-batch"},
+      {"countable_bytes",
+       [](Problem& p, Candidate& c) {
+         c.micro_batch = 1 << 20;
+         p.workload.global_batch = 4 << 20;
+         p.workload.seq = std::int64_t{1} << 40;
+       },
+       "micro-batch 1048576 x 1099511627776 tokens need more bytes than can be counted",
+       "use a smaller --micro-batch or --seq"},
       {"seq_within_positions",
        [](Problem& p, Candidate&) {
          p.model = tiny_gpt();

@@ -30,7 +30,7 @@ class Choices {
   std::string text(std::size_t most) {
     std::string out;
     for (std::size_t left = below(most + 1); left > 0; --left) {
-      out += static_cast<char>(byte());
+      out += static_cast<char>(byte() & 0x7f);  // always UTF-8, as what parse_json lets through
     }
     return out;
   }

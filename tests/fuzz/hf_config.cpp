@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tests/fuzz/choices.h"
+#include "choices.h"
 
 /// Real config.json files with a few values changed: refused, or a model that can be written, read
 /// again and counted.

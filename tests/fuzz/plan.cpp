@@ -1,8 +1,8 @@
+#include "choices.h"
 #include "estimator/calibrate.h"
 #include "estimator/price.h"
 #include "launcher/plan_file.h"
 #include "launcher/targets/builtin/traits.h"
-#include "tests/fuzz/choices.h"
 #include "tests/support/fake_traits.h"
 
 /// A plan file with a few values changed, and its estimate: nothing overflows, and what is given

@@ -1,7 +1,7 @@
+#include "choices.h"
 #include "estimator/spec/hf_config.h"
 #include "launcher/plan_file.h"
 #include "probes/protocol/probe_report.h"
-#include "tests/fuzz/choices.h"
 
 /// Any bytes as a file: they are refused, or a value comes of them that stays the same when it is
 /// written and read again.

@@ -1,7 +1,7 @@
+#include "choices.h"
 #include "launcher/plan_file.h"
 #include "probes/protocol/probe_report.h"
 #include "probes/protocol/probe_request.h"
-#include "tests/fuzz/choices.h"
 #include "tests/support/samples.h"
 
 /// A good document of each hand-off type with a few values changed: it is refused, or the value

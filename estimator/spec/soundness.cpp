@@ -1,0 +1,130 @@
+#include "estimator/spec/soundness.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "estimator/spec/error.h"
+
+namespace planwright {
+namespace {
+
+constexpr double kMostCounted = 1125899906842624.0;  // 2^50; with 18 bytes each below 2^63
+constexpr std::int64_t kMostLayers = 1 << 16;
+constexpr double kMostDevices = 1e9;
+
+double real(std::int64_t value) { return static_cast<double>(value); }
+
+/// Names the keys of one object of the file.
+class Checked {
+ public:
+  Checked(std::string source, std::string object)
+      : source_(std::move(source)), object_(std::move(object)) {}
+
+  void count(const char* key, std::int64_t value,
+             std::int64_t most = std::numeric_limits<std::int64_t>::max()) const {
+    if (value < 1) refuse(key, std::to_string(value), "must be at least 1");
+    if (value > most) {
+      refuse(key, std::to_string(value), "must be at most " + std::to_string(most));
+    }
+  }
+  /// Zero stands for one that is not known.
+  void amount(const char* key, double value) const {
+    if (!(value >= 0) || !std::isfinite(value)) {
+      refuse(key, std::to_string(value), "must be a number of zero or more");
+    }
+  }
+  [[noreturn]] void refuse(const std::string& key, const std::string& value,
+                           const std::string& rule) const {
+    throw InputError({source_, object_ + "." + key, value, rule, ""});
+  }
+
+ private:
+  std::string source_;
+  std::string object_;
+};
+
+void check_block(const Checked& at, const BlockSpec& block) {
+  at.count("heads", block.heads);
+  at.count("kv_heads", block.kv_heads);
+  at.count("head_dim", block.head_dim);
+  at.count("ffn", block.ffn);
+  if (block.heads % block.kv_heads != 0) {
+    at.refuse("kv_heads", std::to_string(block.kv_heads),
+              "must divide heads = " + std::to_string(block.heads));
+  }
+}
+
+void check_model(const ModelSpec& model, const std::string& source) {
+  const Checked at(source, "model");
+  at.count("hidden", model.hidden);
+  at.count("vocab", model.vocab);
+  if (model.positions == Positions::learned) at.count("max_positions", model.max_positions);
+  if (model.runs.empty()) at.refuse("runs", "[]", "must hold at least one block");
+  for (const BlockRun& run : model.runs) {
+    const Checked in_run(source, "model.runs");
+    in_run.count("count", run.count, kMostLayers);
+    check_block(Checked(source, "model.runs.block"), run.block);
+  }
+  if (model.runs.size() > kMostLayers || model.layers() > kMostLayers) {
+    at.refuse("runs", std::to_string(model.runs.size()),
+              "must be at most " + std::to_string(kMostLayers) + " blocks together");
+  }
+  require_countable(model, source);
+}
+
+void check_cluster(const ClusterSpec& cluster, const std::string& source) {
+  const Checked at(source, "cluster");
+  if (real(cluster.per_node) * real(cluster.nodes) > kMostDevices) {
+    at.refuse("nodes", std::to_string(cluster.nodes), "must make at most 10^9 devices");
+  }
+  const Checked device(source, "cluster.device");
+  device.count("memory_bytes", cluster.device.memory.value);
+  device.amount("memory_bytes_per_s", cluster.device.memory_bandwidth.value);
+  for (const auto& peak : {cluster.device.fp64, cluster.device.fp32, cluster.device.tf32,
+                           cluster.device.bf16, cluster.device.fp16, cluster.device.fp8}) {
+    if (peak) device.amount("flops_per_s", peak->value);
+  }
+  if (cluster.devices() > 1 && cluster.links.empty()) {
+    at.refuse("links", "[]", "must hold one that spans all devices");
+  }
+  const Checked link(source, "cluster.links");
+  for (const Link& each : cluster.links) {
+    link.amount("bytes_per_s", each.bandwidth.value);
+    link.amount("latency_s", each.latency.value);
+  }
+}
+
+void check_workload(const Workload& workload, const std::string& source) {
+  const Checked at(source, "workload");
+  at.count("seq", workload.seq);
+  at.count("global_batch", workload.global_batch);
+  if (real(workload.seq) * real(workload.global_batch) > kMostCounted) {
+    at.refuse("global_batch", std::to_string(workload.global_batch),
+              "must make at most 2^50 tokens in a step");
+  }
+  const double fraction = workload.headroom.fraction;
+  if (!(fraction >= 0 && fraction < 1)) {
+    at.refuse("headroom.fraction", std::to_string(fraction), "must be from 0 to below 1");
+  }
+}
+
+}  // namespace
+
+void require_countable(const ModelSpec& model, const std::string& source) {
+  double total = real(model.hidden) * (2 * real(model.vocab) + real(model.max_positions));
+  for (const BlockRun& run : model.runs) {
+    const double width = real(run.block.heads) * real(run.block.head_dim);
+    total += real(run.count) * real(model.hidden) * (4 * width + 3 * real(run.block.ffn));
+  }
+  if (total <= kMostCounted) return;
+  throw InputError({source, "", "", "its sizes make a model of more than 2^50 parameters", ""});
+}
+
+void require_sound(const Problem& problem, const std::string& source) {
+  check_model(problem.model, source);
+  check_cluster(problem.cluster, source);
+  check_workload(problem.workload, source);
+}
+
+}  // namespace planwright
