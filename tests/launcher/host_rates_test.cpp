@@ -54,6 +54,16 @@ TEST_F(RatesProcess, AreMeasuredOnce) {
   EXPECT_TRUE(warnings_.empty());
 }
 
+TEST_F(RatesProcess, AreKnownOnceTheyWereMeasuredAndAskingStartsNothing) {
+  EXPECT_EQ(known_host_rates(query_, options_, cache_), std::nullopt);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+  ask();
+  EXPECT_EQ(known_host_rates(query_, options_, cache_), rates_);
+  EXPECT_EQ(runs(), 1u);
+  query_.threads = 2;
+  EXPECT_EQ(known_host_rates(query_, options_, cache_), std::nullopt);
+}
+
 TEST_F(RatesProcess, AreMeasuredAgainWhenAskedFor) {
   ask();
   cache_.refresh = true;
