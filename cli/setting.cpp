@@ -30,7 +30,7 @@ int parse_count(const Setting& setting, int least) {
 bool parse_toggle(const Setting& setting) {
   if (setting.text == "on") return true;
   if (setting.text == "off") return false;
-  refuse(setting, "must be on or off", nearest_word(setting.text, {"on", "off"}));
+  refuse(setting, "must be on or off");
 }
 
 }  // namespace planwright::cli

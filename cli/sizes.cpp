@@ -54,14 +54,17 @@ std::optional<Amount> split_amount(std::string_view text) {
   return amount;
 }
 
-/// The unit that differs in capitals only, else the one with the fewest edits.
-std::string nearest_unit(std::string_view text) {
+/// With the unit that differs in capitals only, else the one with the fewest edits.
+std::string nearest_size(const Amount& amount) {
+  const std::string unit(amount.rest);
   std::vector<std::string> names;
-  for (const SizeUnit& unit : kSizeUnits) {
-    names.emplace_back(unit.name);
-    if (strcasecmp(std::string(text).c_str(), names.back().c_str()) == 0) return names.back();
+  for (const SizeUnit& each : kSizeUnits) {
+    names.emplace_back(each.name);
+    if (strcasecmp(unit.c_str(), names.back().c_str()) == 0) {
+      return fmt::format("{}{}", amount.digits, names.back());
+    }
   }
-  return nearest_word(text, names);
+  return nearest_word(unit, names, amount.digits);
 }
 
 bool is_bare_prefix(std::string_view unit) {
@@ -84,8 +87,7 @@ bool is_bare_prefix(std::string_view unit) {
   if (amount.rest.empty()) {
     refuse(setting, "needs a unit: " + join_words(names), fmt::format("{}GiB", amount.digits));
   }
-  refuse(setting, fmt::format("has the unknown unit {}", amount.rest),
-         fmt::format("{}{}", amount.digits, nearest_unit(amount.rest)));
+  refuse(setting, fmt::format("has the unknown unit {}", amount.rest), nearest_size(amount));
 }
 
 std::optional<double> seconds_in(char unit) {

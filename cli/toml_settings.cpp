@@ -147,7 +147,7 @@ Settings read_toml_settings(const std::string& path) {
     if (found == names.end()) {
       throw InputError({path, fmt::format("{}", name.str()), "",
                         fmt::format("is not one of the tables {}", join_words(names)),
-                        fmt::format("[{}]", nearest_word(name.str(), names))});
+                        nearest_word(name.str(), names, "[", "]")});
     }
     if (!node.is_table()) {
       throw InputError({path, std::string(name.str()), as_written(node),

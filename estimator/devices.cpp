@@ -94,7 +94,7 @@ std::vector<std::string> aliased(std::string_view name) {
   return names;
 }
 
-/// The name, of a preset or an alias, that is spelled most like this one.
+/// The name, of a preset or an alias, that is spelled most like this one; empty if none is.
 std::string nearest_device(std::string_view name) {
   std::vector<std::string> plain_names;
   std::vector<std::string> names;
@@ -108,7 +108,7 @@ std::string nearest_device(std::string_view name) {
   }
   const std::string best = nearest_word(plain(name), plain_names);
   const auto at = std::find(plain_names.begin(), plain_names.end(), best) - plain_names.begin();
-  return names.at(static_cast<std::size_t>(at));
+  return best.empty() ? "" : names.at(static_cast<std::size_t>(at));
 }
 
 Link read_link(std::size_t row, int span) {

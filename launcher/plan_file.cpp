@@ -26,7 +26,7 @@ void require_known_keys(const Json& json, const std::vector<std::string>& known,
   for (const auto& [key, value] : json.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     throw InputError({source, prefix + key, "", "is not a key of a plan file",
-                      prefix + nearest_word(key, known)});
+                      nearest_word(key, known, prefix)});
   }
 }
 

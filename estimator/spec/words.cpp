@@ -7,20 +7,26 @@
 namespace planwright {
 namespace {
 
-/// Levenshtein distance by rows.
+/// Inserted, deleted and replaced letters, and neighbours that stand the wrong way round.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
+  std::iota(cost[0].begin(), cost[0].end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      cost[i][j] = std::min({replaced, cost[i - 1][j] + 1, cost[i][j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+      }
     }
   }
-  return row[b.size()];
+  return cost[a.size()][b.size()];
+}
+
+std::size_t most_edits(std::string_view text, std::string_view word) {
+  if (!text.empty() && word.starts_with(text)) return word.size();
+  return std::max<std::size_t>(1, std::max(text.size(), word.size()) / 3);
 }
 
 }  // namespace
@@ -29,13 +35,22 @@ std::string nearest_word(std::string_view text, const std::vector<std::string>& 
   std::string best;
   std::size_t best_distance = std::numeric_limits<std::size_t>::max();
   for (const auto& candidate : valid) {
+    const std::size_t most = most_edits(text, candidate);
+    // Not even looked at: a text from a file may be of any length.
+    if (text.size() > candidate.size() + most) continue;
     const std::size_t distance = edit_distance(text, candidate);
-    if (distance < best_distance) {
+    if (distance <= most && distance < best_distance) {
       best_distance = distance;
       best = candidate;
     }
   }
   return best;
+}
+
+std::string nearest_word(std::string_view text, const std::vector<std::string>& valid,
+                         std::string_view before, std::string_view after) {
+  const std::string nearest = nearest_word(text, valid);
+  return nearest.empty() ? "" : std::string(before) + nearest + std::string(after);
 }
 
 std::string join_words(const std::vector<std::string>& words) {

@@ -38,8 +38,13 @@ std::vector<std::string> all_words() {
   return {Words<Enum>::kWords.begin(), Words<Enum>::kWords.end()};
 }
 
-/// The valid spelling with the smallest edit distance to `text`; empty if `valid` is empty.
+/// The valid spelling with the smallest edit distance to `text`; empty if none is near: within a
+/// third of the longer one's length (one edit always is), or with `text` as its beginning.
 std::string nearest_word(std::string_view text, const std::vector<std::string>& valid);
+
+/// The same between `before` and `after`; empty if there is none.
+std::string nearest_word(std::string_view text, const std::vector<std::string>& valid,
+                         std::string_view before, std::string_view after = "");
 
 /// `a, b or c`, for messages that list what is allowed.
 std::string join_words(const std::vector<std::string>& words);

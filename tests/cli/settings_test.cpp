@@ -115,7 +115,7 @@ const BadFile kBadFiles[] = {
     {"FlagSpelling", "[job]\n\"global-batch\" = 8\n", "[job] global-batch", "is not a key",
      "global_batch"},
     {"KeyOfAnotherTable", "[model]\nseq = 8\n", "[model] seq", "but in [job]", ""},
-    {"FlagOnly", "[job]\njson = true\n", "[job] json", "is not a key", "job"},
+    {"FlagOnly", "[job]\njson = true\n", "[job] json", "is not a key", ""},
     {"TextForNumber", "[job]\nseq = \"8\"\n", "[job] seq", "whole number, without quotes", ""},
     {"FractionForNumber", "[job]\nseq = 8.5\n", "[job] seq", "whole number", ""},
     {"NumberForText", "[job]\nprecision = 16\n", "[job] precision", "text in quotes", ""},

@@ -18,6 +18,7 @@ class WrongInputProcess : public ::testing::TestWithParam<WrongInput> {};
 /// `{folder}` in the arguments is the test's folder, with these files in it.
 void put_files(const TestFolder& folder) {
   folder.put("typo.toml", "[job]\nglbal_batch = 8\n");
+  folder.put("table.toml", "[zzzzz]\n");
   folder.put("badlink.toml",
              "[[link]]\nname = \"a\"\nbandwidth = \"1GB/s\"\nlatency_us = 1\nspan = 2\n");
   folder.put("badkey.toml", "host_mem = \"1GiB\"\n");
@@ -86,6 +87,8 @@ const WrongInput kRows[] = {
     {"BadSeed", "plan {base} --seed minus", "--seed = minus|whole number"},
     {"NegativeSeed", "plan {base} --seed=-1", "--seed = -1|at least 0"},
 
+    {"FarTable", "plan {folder}/table.toml",
+     "table.toml: zzzzz: is not one of the tables|storage\n"},
     {"MissingFile", "plan none.toml", "none.toml|there is no such file"},
     {"FolderForFile", "plan {folder}", "is a folder"},
     {"KeyTypo", "plan {folder}/typo.toml",
@@ -94,11 +97,14 @@ const WrongInput kRows[] = {
     {"NoModel", "estimate --seq 8 --device cpu", "--model|is required"},
     {"UnknownModel", "estimate --model lama-2-7b --seq 8",
      "--model = lama-2-7b|did you mean llama-2-7b?"},
+    {"FarModel", "estimate --model nope.json --seq 8", "a folder that holds one\n"},
     {"ModelNoJson", "estimate --model {folder}/broken.json --seq 8", "broken.json"},
     {"ModelMissingKeys", "estimate --model {folder}/strange.json --seq 8", "strange.json"},
     {"ModelUnknownKind", "estimate --model {folder}/kind.json --seq 8", "kind.json|perceiver"},
     {"ModelEmptyFolder", "estimate --model {folder} --seq 8", "config.json"},
 
+    {"FarDevice", "estimate --model gpt2 --seq 8 --device toaster",
+     "--device = toaster|that `planwright devices` lists\n"},
     {"UnknownDevice", "estimate --model gpt2 --seq 8 --device A1000", "--device = A1000"},
     {"ZeroDevices", "estimate {base} --devices 0", "--devices = 0|at least 1"},
     {"ManyDevices", "estimate {base} --devices 99999999", "--devices = 99999999|at most"},
@@ -112,6 +118,7 @@ const WrongInput kRows[] = {
      "--memory = 80G|80GB (80000000000 bytes)|80GiB (85899345920 bytes)"},
     {"BareMemory", "estimate {base} --memory 80", "--memory = 80|needs a unit|did you mean 80GiB?"},
     {"ZeroMemory", "estimate {base} --memory 0GiB", "more than zero"},
+    {"FarUnit", "estimate {base} --memory 80parsecs", "has the unknown unit parsecs\n"},
     {"LowerCaseMemory", "estimate {base} --memory 80gib", "did you mean 80GiB?"},
     {"MissingCluster", "estimate {base} --cluster none.toml", "none.toml|no such file"},
     {"ClusterKey", "estimate {base} --cluster {folder}/badkey.toml",

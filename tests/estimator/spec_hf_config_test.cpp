@@ -69,7 +69,6 @@ TEST(SpecHfConfig, EveryOtherPublishedConfigIsRefusedByName) {
     EXPECT_EQ(fault.key, "model_type");
     EXPECT_EQ(fault.value, config["model_type"].dump());
     EXPECT_NE(fault.rule.find("gpt2, llama, mistral or qwen2"), std::string::npos) << fault.rule;
-    EXPECT_FALSE(fault.nearest.empty());
     ++refused;
   }
   EXPECT_EQ(refused, 36);
@@ -279,12 +278,11 @@ const RefusedCase kRefused[] = {
     {"llama-2-7b", R"({"model_type":"absent"})", "model_type", "is missing", ""},
     // unknown: UR-057, UR-058, UR-063, UR-066, UR-128
     {"llama-2-7b", R"({"hidden_sise":4096})", "hidden_sise", "not a key of llama", "hidden_size"},
-    {"llama-2-7b", R"({"text_config":{}})", "text_config", "not a key of llama", nullptr},
-    {"llama-2-7b", R"({"block_configs":[]})", "block_configs", "not a key of llama", nullptr},
-    {"llama-2-7b", R"({"num_local_experts":8})", "num_local_experts", "not a key of llama",
-     nullptr},
-    {"gpt2", R"({"ffn_dim":3072})", "ffn_dim", "not a key of gpt2", nullptr},
-    {"llama-2-7b", R"({"layer_types":[]})", "layer_types", "not a key of llama", nullptr},
+    {"llama-2-7b", R"({"text_config":{}})", "text_config", "not a key of llama", ""},
+    {"llama-2-7b", R"({"block_configs":[]})", "block_configs", "not a key of llama", ""},
+    {"llama-2-7b", R"({"num_local_experts":8})", "num_local_experts", "not a key of llama", ""},
+    {"gpt2", R"({"ffn_dim":3072})", "ffn_dim", "not a key of gpt2", ""},
+    {"llama-2-7b", R"({"layer_types":[]})", "layer_types", "not a key of llama", ""},
     // what another model_type computes
     {"llama-2-7b", R"({"model_type":"llama4"})", "model_type", "gpt2, llama, mistral", "llama"},
     {"llama-2-7b", R"({"model_type":7})", "model_type", "must be a string", ""},
@@ -294,9 +292,8 @@ const RefusedCase kRefused[] = {
      "must be LlamaForCausalLM", "LlamaForCausalLM"},
     {"llama-2-7b", R"({"architectures":"LlamaForCausalLM"})", "architectures", "must be a list",
      ""},
-    {"llama-2-7b", R"({"hidden_act":"gelu"})", "hidden_act", "must be silu or swish", "silu"},
-    {"gpt2", R"({"activation_function":"relu"})", "activation_function", "must be gelu_new",
-     "gelu_new"},
+    {"llama-2-7b", R"({"hidden_act":"gelu"})", "hidden_act", "must be silu or swish", ""},
+    {"gpt2", R"({"activation_function":"relu"})", "activation_function", "must be gelu_new", ""},
     {"gpt2", R"({"reorder_and_upcast_attn":true})", "reorder_and_upcast_attn", "must be false",
      "false"},
     {"gpt2", R"({"add_cross_attention":true})", "add_cross_attention", "must be false", "false"},
@@ -325,7 +322,7 @@ const RefusedCase kRefused[] = {
     {"qwen2.5-0.5b", R"({"num_hidden_layers":1,"layer_types":["sliding_attention"]})",
      "layer_types", "use_sliding_window is off", "full_attention"},
     {"qwen2.5-0.5b", R"({"num_hidden_layers":1,"layer_types":["linear_attention"]})", "layer_types",
-     "not linear_attention", nullptr},
+     "not linear_attention", "sliding_attention"},
     {"qwen2.5-0.5b", R"({"use_sliding_window":true,"max_window_layers":null})", "max_window_layers",
      "is missing", ""},
     {"qwen2.5-0.5b", R"({"use_sliding_window":true,"max_window_layers":1,"sliding_window":null})",
@@ -357,11 +354,7 @@ TEST(SpecHfConfig, WhatCannotBeTrustedIsRefusedByFileKeyAndRule) {
     EXPECT_EQ(fault.file, "m/config.json");
     EXPECT_EQ(fault.key, c.key);
     EXPECT_NE(fault.rule.find(c.rule), std::string::npos) << fault.rule;
-    if (c.nearest != nullptr) {
-      EXPECT_EQ(fault.nearest, c.nearest);
-    } else {
-      EXPECT_FALSE(fault.nearest.empty());
-    }
+    EXPECT_EQ(fault.nearest, c.nearest);
     if (config.contains(c.key) && !config[c.key].is_null()) {
       EXPECT_FALSE(fault.value.empty());
     }

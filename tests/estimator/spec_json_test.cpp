@@ -209,7 +209,7 @@ const BadCase kBadCases[] = {
     {"above the range", kReadCandidate, R"({"zero":4})", "zero", "at most 3", "3"},
     {"beyond int", kReadCandidate, R"({"dp":4294967298})", "dp", "at most 2147483647",
      "2147483647"},
-    {"word", kReadCandidate, R"({"schedule":"1b1f"})", "schedule", "one of gpipe", "1f1b"},
+    {"word", kReadCandidate, R"({"schedule":"1fb1"})", "schedule", "one of gpipe", "1f1b"},
     {"number for a word", kReadCandidate, R"({"loss":1})", "loss", "must be a string", ""},
     {"number for a flag", kReadCandidate, R"({"sp":1})", "sp", "true or false", ""},
     {"inside a list", kReadCandidate, R"({"stages":[{},{"recompute":"chunk"}]})",

@@ -45,11 +45,25 @@ TEST(SpecWords, TheLastWordBelongsToTheLastValue) {
 TEST(SpecWords, NearestWordHasTheSmallestEditDistance) {
   const std::vector<std::string> words{"gpipe", "1f1b", "interleaved", "zb"};
   EXPECT_EQ(nearest_word("gpip", words), "gpipe");
-  EXPECT_EQ(nearest_word("1b1f", words), "1f1b");
+  EXPECT_EQ(nearest_word("1fb1", words), "1f1b");
   EXPECT_EQ(nearest_word("interleave", words), "interleaved");
   EXPECT_EQ(nearest_word("zb", words), "zb");
-  EXPECT_EQ(nearest_word("", words), "zb");
+  EXPECT_EQ(nearest_word("zz", words), "zb") << "one edit is always near";
   EXPECT_EQ(nearest_word("x", {}), "");
+}
+
+TEST(SpecWords, NothingIsNearThatIsFarAway) {
+  EXPECT_EQ(nearest_word("", {"zb"}), "");
+  EXPECT_EQ(nearest_word("fp16", {"fp32", "fp64"}), "");
+  EXPECT_EQ(nearest_word("nope.json", {"gpt2", "llama-2-7b"}), "");
+  EXPECT_EQ(nearest_word(std::string(50'000'000, 'x'), {"xx"}), "");
+  EXPECT_EQ(nearest_word("--mem", {"--seq", "--memory"}), "--memory") << "its beginning";
+  EXPECT_EQ(nearest_word("lama-2-13b", {"llama-2-7b"}), "llama-2-7b") << "3 edits of 10";
+}
+
+TEST(SpecWords, NearestWordStandsBetweenWhatIsPutAroundIt) {
+  EXPECT_EQ(nearest_word("gpip", {"gpipe"}, "[", "]"), "[gpipe]");
+  EXPECT_EQ(nearest_word("other", {"gpipe"}, "[", "]"), "");
 }
 
 TEST(SpecWords, ListsReadAsASentence) {

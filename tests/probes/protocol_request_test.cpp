@@ -57,7 +57,7 @@ TEST(ProtocolRequest, WrongInputIsRefusedByItsPath) {
   } kCases[] = {
       {R"({"wrld":2})", "wrld", "world"},
       {R"({"world":0})", "world", "1"},
-      {R"({"kind":"training"})", "kind", "train"},
+      {R"({"kind":"trian"})", "kind", "train"},
       {R"({"device":"gpu"})", "device", "cpu"},
       {R"({"train":[{"kernels":"inplace"}]})", "train[0].kernels", "in_place"},
       {R"({"train":[{},{"problem":{"model":{"hiden":1}}}]})", "train[1].problem.model.hiden",
