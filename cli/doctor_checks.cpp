@@ -136,7 +136,8 @@ Check budget_check(const launcher::RunOptions& options) {
 
 /// A new file in the database's folder, removed again, where there is no database yet.
 Check store_check(const std::string& path) {
-  const bool exists = fs::exists(path);
+  std::error_code ignored;
+  const bool exists = fs::exists(path, ignored);
   const std::string tried = exists ? path : fmt::format("{}.doctor-{}", path, getpid());
   Check check{"store", true, fmt::format("{} can be written", path), ""};
   try {
@@ -144,7 +145,6 @@ Check store_check(const std::string& path) {
   } catch (const std::runtime_error& error) {
     check = {"store", false, error.what(), "give another --storage"};
   }
-  std::error_code ignored;
   if (!exists) fs::remove(tried, ignored);
   return check;
 }

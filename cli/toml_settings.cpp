@@ -84,7 +84,8 @@ std::string scalar_text(const Key& key, const toml::node& node, const Setting& p
     case Shape::path_or_name: {
       const std::string text = text_value(node, place);
       const std::string path = beside(place.file, text);
-      return fs::exists(path) ? path : text;
+      std::error_code unreadable;
+      return fs::exists(path, unreadable) ? path : text;
     }
     case Shape::text:
       break;

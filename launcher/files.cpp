@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -33,21 +32,6 @@ WorkFolder::WorkFolder(const std::string& root) {
 WorkFolder::~WorkFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
-}
-
-std::string read_file(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) fail("read", path, errno);
-  std::string text;
-  std::array<char, 65536> bytes;
-  while (true) {
-    const ssize_t n = read(file.get(), bytes.data(), bytes.size());
-    if (n == 0) return text;
-    if (n > 0)
-      text.append(bytes.data(), static_cast<std::size_t>(n));
-    else if (errno != EINTR)
-      fail("read", path, errno);
-  }
 }
 
 void write_file(const std::string& path, const std::string& text) {

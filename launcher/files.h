@@ -19,9 +19,6 @@ class WorkFolder {
   std::string path_;
 };
 
-/// The whole text of a file; a WorldError if it cannot be read.
-std::string read_file(const std::string& path);
-
 /// Writes a new file; a WorldError that names path and reason if it cannot be written whole.
 void write_file(const std::string& path, const std::string& text);
 

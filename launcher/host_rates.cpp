@@ -11,6 +11,7 @@
 #include "estimator/spec/error.h"
 #include "estimator/spec/json.h"
 #include "estimator/spec/sha256.h"
+#include "estimator/spec/text_file.h"
 #include "launcher/files.h"
 
 namespace planwright::launcher {

@@ -1,22 +1,19 @@
 #include "launcher/plan_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/soundness.h"
-#include "launcher/files.h"
+#include "estimator/spec/text_file.h"
 
 namespace planwright::launcher {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kSchema = "planwright.plan_file/1";
 /// A plan is a few KiB; what is longer is another file.
-constexpr std::uintmax_t kSizeLimit = 16 * 1024 * 1024;
+constexpr std::size_t kSizeLimit = std::size_t{16} << 20;
 
 void require_known_keys(const Json& json, const std::vector<std::string>& known,
                         const std::string& source, const std::string& prefix) {
@@ -133,21 +130,7 @@ PlanFile plan_file_from_json(const Json& json, const std::string& source) {
 }
 
 PlanFile load_plan_file(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) {
-    const char* const rule = fs::exists(path, error) ? "is not a regular file" : "does not exist";
-    throw InputError({path, "--plan", path, rule, ""});
-  }
-  if (fs::file_size(path, error) > kSizeLimit) {
-    throw InputError({path, "--plan", path, "is longer than 16 MiB, so no plan file", ""});
-  }
-  std::string text;
-  try {
-    text = read_file(path);
-  } catch (const WorldError& unreadable) {
-    throw InputError({path, "--plan", path, unreadable.what(), ""});
-  }
-  return plan_file_from_json(parse_json(text, path), path);
+  return plan_file_from_json(parse_json(read_given_file(path, kSizeLimit), path), path);
 }
 
 }  // namespace planwright::launcher

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "estimator/spec/error.h"
+#include "estimator/spec/text_file.h"
 #include "launcher/classify.h"
 #include "launcher/detect/cgroup.h"
 #include "launcher/files.h"

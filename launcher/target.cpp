@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "estimator/spec/error.h"
+#include "estimator/spec/text_file.h"
 #include "launcher/files.h"
 
 namespace planwright::launcher {

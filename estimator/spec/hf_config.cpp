@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/hf_families.h"
 #include "estimator/spec/soundness.h"
+#include "estimator/spec/text_file.h"
 
 namespace planwright {
 namespace {
@@ -96,17 +95,6 @@ std::string model_name(const std::string& source) {
   return name;
 }
 
-std::string read_file(const fs::path& path) {
-  constexpr std::uintmax_t kMost = std::uintmax_t{64} << 20;
-  if (!fs::is_regular_file(path)) throw InputError({path.string(), "", "", "is not a file", ""});
-  if (fs::file_size(path) > kMost) {
-    throw InputError({path.string(), "", "", "is longer than 64 MiB", ""});
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError({path.string(), "", "", "cannot be read", ""});
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
 }  // namespace
 
 std::vector<std::string> hf_families() {
@@ -134,13 +122,12 @@ ModelSpec model_from_hf_text(const std::string& text, const std::string& source)
 
 ModelSpec read_hf_config(const std::string& path) {
   std::error_code error;
-  if (!fs::exists(path, error)) throw InputError({path, "", "", "does not exist", ""});
   fs::path file = path;
-  if (fs::is_directory(file)) {
+  if (fs::is_directory(file, error)) {
     file /= "config.json";
     if (!fs::exists(file, error)) throw InputError({path, "", "", "holds no config.json", ""});
   }
-  return model_from_hf_text(read_file(file), file.string());
+  return model_from_hf_text(read_given_file(file.string()), file.string());
 }
 
 }  // namespace planwright

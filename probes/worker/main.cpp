@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "estimator/spec/text_file.h"
 #include "probes/protocol/probe_report.h"
 #include "probes/protocol/probe_request.h"
 #include "probes/worker/benchmark_job.h"
@@ -69,7 +70,7 @@ void run_jobs(const probes::ProbeRequest& request, const Progress& progress, at:
 
 int run_rank(const std::string& request_path, int rank, const Progress& progress) {
   const probes::ProbeRequest request = probes::probe_request_from_json(
-      parse_json(read_whole(request_path), request_path), request_path);
+      parse_json(read_file(request_path), request_path), request_path);
   if (rank < 0 || rank >= request.world) {
     throw std::invalid_argument("there is no rank " + std::to_string(rank) + " among " +
                                 std::to_string(request.world));

@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 namespace planwright::worker {
@@ -41,12 +39,6 @@ void write_whole(const std::string& path, const std::string& text) {
   }
   close(file);
   if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("rename to", path);
-}
-
-std::string read_whole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail("open", path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace planwright::worker

@@ -8,7 +8,4 @@ namespace planwright::worker {
 /// file of that name is always whole. Throws std::runtime_error.
 void write_whole(const std::string& path, const std::string& text);
 
-/// Throws std::runtime_error.
-std::string read_whole(const std::string& path);
-
 }  // namespace planwright::worker

@@ -55,6 +55,19 @@ TEST_F(CommandProcess, HelpsWithAnExampleOnEveryVerb) {
   }
 }
 
+TEST_F(CommandProcess, HelpOfAVerbIsTheVerbsHelp) {
+  EXPECT_EQ(run("help tune").out, run("tune --help").out);
+  EXPECT_EQ(run("--help tune").out, run("tune --help").out);
+}
+
+TEST_F(CommandProcess, NamesAFileThatCannotBeRead) {
+  for (const char* line : {"estimate --seq 8 --model ", "plan ", "estimate --plan "}) {
+    const CommandResult result = run(std::string(line) + "/proc/self/mem");
+    EXPECT_EQ(result.code, 1) << line;
+    EXPECT_EQ(result.err, "planwright: cannot read /proc/self/mem: Input/output error\n") << line;
+  }
+}
+
 TEST_F(CommandProcess, EstimatesWhatFits) {
   const Json json = this->json(std::string("estimate ") + kLlama + "--zero 1 --recompute full", 0);
   EXPECT_EQ(json["schema"], "planwright.estimate/1");

@@ -163,7 +163,7 @@ const WrongInput kRows[] = {
     {"UnknownKnob", "plan {base} --knobs bukket=1", "bukket"},
 
     {"PlanAndAxis", "estimate --plan p.json --zero 1", "--zero = 1|contradicts --plan"},
-    {"MissingPlan", "estimate --plan none.json", "none.json|does not exist"},
+    {"MissingPlan", "estimate --plan none.json", "none.json|there is no such file"},
     {"PlanNoJson", "estimate --plan {folder}/broken.json", "broken.json"},
     {"PlanOfNothing", "estimate --plan {folder}/empty.json", "empty.json|model.hidden = 0"},
     {"PlanOfOther", "estimate --plan {folder}/notplan.json", "notplan.json|schema"},

@@ -391,10 +391,11 @@ TEST_F(HfConfigFiles, AFolderStandsForItsConfigAndGivesTheName) {
 }
 
 TEST_F(HfConfigFiles, WhatIsNotThereIsNamed) {
-  EXPECT_EQ(fault_of([&] { read_hf_config((folder_ / "none").string()); }).rule, "does not exist");
+  EXPECT_EQ(fault_of([&] { read_hf_config((folder_ / "none").string()); }).rule,
+            "there is no such file");
   EXPECT_EQ(fault_of([&] { read_hf_config(folder_.string()); }).rule, "holds no config.json");
   fs::create_directories(folder_ / "config.json");
-  EXPECT_EQ(fault_of([&] { read_hf_config(folder_.string()); }).rule, "is not a file");
+  EXPECT_EQ(fault_of([&] { read_hf_config(folder_.string()); }).rule, "is a folder, not a file");
 }
 
 TEST_F(HfConfigFiles, BrokenTextIsNamedByLine) {

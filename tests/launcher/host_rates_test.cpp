@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "estimator/spec/error.h"
+#include "estimator/spec/text_file.h"
 #include "tests/support/test_folder.h"
 
 namespace planwright::launcher {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "estimator/spec/text_file.h"
 #include "launcher/group_protocol.h"
 #include "tests/support/test_folder.h"
 
@@ -19,7 +20,7 @@ TEST(LogSink, KeepsAShortLogWhole) {
   sink.append("two\n");
   sink.finish();
   EXPECT_EQ(sink.tail(), "one\ntwo\n");
-  EXPECT_EQ(launcher::read_file(folder / "log"), "one\ntwo\n");
+  EXPECT_EQ(read_file(folder / "log"), "one\ntwo\n");
 }
 
 TEST(LogSink, KeepsBeginningAndEndOfALongLog) {
@@ -32,7 +33,7 @@ TEST(LogSink, KeepsBeginningAndEndOfALongLog) {
 
   EXPECT_EQ(sink.tail().size(), kLogTail);
   EXPECT_TRUE(sink.tail().ends_with("xEND"));
-  const std::string file = launcher::read_file(folder / "log");
+  const std::string file = read_file(folder / "log");
   EXPECT_TRUE(file.starts_with("BEGINx"));
   EXPECT_TRUE(file.ends_with("xEND"));
   const std::size_t left_out = 5 + 5000 * 1000 + 3 - kLogHead - kLogTail;
@@ -46,7 +47,7 @@ TEST(LogSink, RepeatsNothingWhereBeginningAndEndMeet) {
   LogSink sink(folder / "log");
   sink.append(text);
   sink.finish();
-  EXPECT_TRUE(launcher::read_file(folder / "log") == text);
+  EXPECT_TRUE(read_file(folder / "log") == text);
 }
 
 TEST(LogSink, KeepsTheEndWhereNoFileCanBeWritten) {

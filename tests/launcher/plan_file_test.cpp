@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "estimator/spec/error.h"
+#include "estimator/spec/text_file.h"
 #include "launcher/target.h"
 #include "tests/support/fake_traits.h"
 #include "tests/support/test_folder.h"

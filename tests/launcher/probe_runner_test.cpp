@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "estimator/spec/text_file.h"
 #include "launcher/clock.h"
 #include "tests/support/fake_traits.h"
 #include "tests/support/processes.h"

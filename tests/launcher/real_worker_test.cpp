@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "estimator/spec/text_file.h"
 #include "launcher/host_rates.h"
 #include "launcher/probe_runner.h"
 #include "launcher/targets/builtin/traits.h"

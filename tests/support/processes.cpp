@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "launcher/files.h"
+#include "estimator/spec/text_file.h"
 
 namespace planwright::testing {
 
@@ -14,8 +14,7 @@ std::set<int> processes_marked(const std::string& mark) {
     if (pid <= 0) continue;
     try {
       // A zombie's environment is empty.
-      if (launcher::read_file(entry.path() / "environ").find(mark) != std::string::npos)
-        found.insert(pid);
+      if (read_file(entry.path() / "environ").find(mark) != std::string::npos) found.insert(pid);
     } catch (const std::exception&) {
       continue;  // ended meanwhile, or not ours
     }

@@ -6,13 +6,13 @@
 #include <limits>
 #include <stdexcept>
 
-#include "launcher/files.h"
+#include "estimator/spec/text_file.h"
 
 namespace planwright::testing {
 namespace {
 
 std::vector<double> read_doubles(const std::string& path, std::int64_t count) {
-  const std::string bytes = launcher::read_file(path);
+  const std::string bytes = read_file(path);
   std::vector<double> values(static_cast<std::size_t>(count));
   if (bytes.size() != values.size() * sizeof(double)) {
     throw std::runtime_error(path + " does not hold " + std::to_string(count) + " numbers");
