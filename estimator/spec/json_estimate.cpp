@@ -106,6 +106,19 @@ void read_uncertainty(const Json& json, const Place& place, Estimate& into) {
   object.finish();
 }
 
+/// Null for a candidate that is invalid: it has no times, and 0 would be one.
+template <class T>
+Json encode_time(const Estimate& estimate, const T& value, Form form) {
+  return estimate.verdict == Verdict::invalid ? Json() : encode(value, form);
+}
+
+template <class T>
+void read_time(ObjectReader& object, std::string_view key, const Estimate& estimate, T& into) {
+  const Json* json = object.find(key);
+  if (json == nullptr || (json->is_null() && estimate.verdict == Verdict::invalid)) return;
+  object.read(key, into);
+}
+
 }  // namespace
 
 Json encode(const Estimate& value, Form form) {
@@ -119,9 +132,10 @@ Json encode(const Estimate& value, Form form) {
   out["loaded"] = encode_accounts(value.loaded, outside);
   out["host_bytes"] = value.host_bytes.value;
   out["wall"] = word(value.wall);
-  out["step_time_s"] = encode(value.step_time, form);
-  out["time"] = encode(value.time, form);
-  out["tokens_per_second_per_device"] = encode(value.tokens_per_second_per_device, form);
+  out["step_time_s"] = encode_time(value, value.step_time, form);
+  out["time"] = encode_time(value, value.time, form);
+  out["tokens_per_second_per_device"] =
+      encode_time(value, value.tokens_per_second_per_device, form);
   out["mfu"] = encode(value.mfu, form);
   out["uncertainty"] = {{"memory_rel", encode(value.memory_rel, form)},
                         {"time_rel", encode(value.time_rel, form)}};
@@ -140,9 +154,9 @@ void decode(const Json& json, const Place& place, Estimate& into) {
   object.read("loaded", into.loaded);
   object.read("host_bytes", into.host_bytes);
   object.read("wall", into.wall);
-  object.read("step_time_s", into.step_time);
-  object.read("time", into.time);
-  object.read("tokens_per_second_per_device", into.tokens_per_second_per_device);
+  read_time(object, "step_time_s", into, into.step_time);
+  read_time(object, "time", into, into.time);
+  read_time(object, "tokens_per_second_per_device", into, into.tokens_per_second_per_device);
   object.read("mfu", into.mfu);
   if (const Json* spread = object.find("uncertainty")) {
     read_uncertainty(*spread, object.at("uncertainty"), into);

@@ -93,6 +93,8 @@ TEST_F(CommandProcess, EstimatesWhatIsTooLargeWithExitCode3) {
 TEST_F(CommandProcess, CallsAnIllegalCandidateInvalidWithExitCode2) {
   const Json json = this->json(std::string("estimate ") + kLlama + "--dp 4", 2);
   EXPECT_EQ(json["verdict"], "invalid");
+  EXPECT_TRUE(json["step_time_s"].is_null());
+  EXPECT_TRUE(json["tokens_per_second_per_device"].is_null());
   const std::string reason = json["reason"];
   EXPECT_NE(reason.find("8 devices"), std::string::npos) << reason;
   EXPECT_EQ(this->json(std::string("probe ") + kTiny + "--dp 3", 2)["verdict"], "invalid");

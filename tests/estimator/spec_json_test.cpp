@@ -148,6 +148,16 @@ TEST(SpecJson, AnEstimateWithoutStagesHasAPeakOfNulls) {
             R"("reserved_bytes":null,"device_bytes":null})");
 }
 
+TEST(SpecJson, AnInvalidCandidateHasNoTimes) {
+  Estimate estimate;
+  estimate.verdict = Verdict::invalid;
+  const Json json = to_json(estimate);
+  for (const char* key : {"step_time_s", "time", "tokens_per_second_per_device"}) {
+    EXPECT_TRUE(json[key].is_null()) << key;
+  }
+  EXPECT_EQ(estimate_from_json(json, "text"), estimate);
+}
+
 TEST(SpecJson, AnOutcomeThatMeasuredNothingHasNullsAndEmptyLists) {
   for (const Outcome& outcome :
        {testing::full_device_outcome(), testing::failed_outcome(OutcomeKind::hung)}) {
