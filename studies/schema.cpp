@@ -235,7 +235,8 @@ std::string some(const Names& tables) {
   std::vector<std::string> shown(tables.begin(), tables.end());
   const bool more = shown.size() > 3;
   shown.resize(std::min<std::size_t>(shown.size(), 3));
-  return fmt::format("{}{}", fmt::join(shown, ", "), more ? " and more" : "");
+  return fmt::format("the table{} {}{}", tables.size() == 1 ? "" : "s", fmt::join(shown, ", "),
+                     more ? " and more" : "");
 }
 
 std::string refusal(const FileFinding& finding, const std::string& path) {
@@ -291,7 +292,10 @@ FileFinding inspect(Database& database) {
 
 void require_usable(const FileFinding& finding, const std::string& path) {
   const std::string rule = refusal(finding, path);
-  if (!rule.empty()) throw InputError({path, "", "", rule + ", or give another --storage", ""});
+  if (rule.empty()) return;
+  // The other kinds end with something else that can be done.
+  const char* joint = finding.kind == FileKind::other ? "; " : ", or ";
+  throw InputError({path, "", "", rule + joint + "give another --storage", ""});
 }
 
 void create_schema(Database& database) {

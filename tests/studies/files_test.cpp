@@ -98,10 +98,10 @@ TEST(StrangeFiles, AreRefusedWithWhatTheyAreAndWhatToDo) {
            Strange{"no_study-5.0.0.db", "ALTER TABLE trials RENAME COLUMN number TO position",
                    "looks like a study file of Optuna, but it has no column trials.number"},
            Strange{"zero.db", "CREATE TABLE orders (id INTEGER); CREATE TABLE stock (id INTEGER)",
-                   "is an SQLite database, but not a study file of Optuna: it holds orders, stock, "
-                   "or give another --storage"},
+                   "is an SQLite database, but not a study file of Optuna: it holds the tables "
+                   "orders, stock; give another --storage"},
            Strange{"zero.db", "CREATE TABLE alembic_version (version_num TEXT)",
-                   "it holds alembic_version"},
+                   "it holds the table alembic_version; give another --storage"},
            Strange{"no_study-5.0.0.db",
                    "CREATE TABLE planwright_meta (key TEXT PRIMARY KEY, value TEXT);"
                    "INSERT INTO planwright_meta VALUES ('schema', '2')",
