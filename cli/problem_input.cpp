@@ -27,6 +27,15 @@ ModelSpec read_model(const Settings& settings) {
   return estimator::find_model(model->text, model->file, model->key);
 }
 
+/// A device that was not named is this host's own, of which too many may be asked for.
+Setting devices_setting(const Settings& settings) {
+  for (const char* name : {"device", "devices"}) {
+    const Setting* setting = settings.find(Table::cluster, name);
+    if (setting != nullptr && setting->text != "auto") return *setting;
+  }
+  return {"auto", kCommandLine, "--device"};
+}
+
 /// Everything but the workload, which needs to know the candidate first.
 ProblemInput read_frame(const Settings& settings) {
   ProblemInput input;
@@ -39,6 +48,7 @@ ProblemInput read_frame(const Settings& settings) {
   ClusterInput cluster = read_cluster(settings);
   input.problem.cluster = std::move(cluster.cluster);
   input.devices_here = cluster.here;
+  input.devices_from = devices_setting(settings);
   input.warnings = std::move(cluster.warnings);
   return input;
 }
@@ -76,6 +86,7 @@ ProblemInput input_of_plan(const launcher::PlanFile& plan, const Settings& setti
   device.set(Table::cluster, "devices", {std::to_string(wanted.devices()), file.text, "devices"});
   const ClusterInput here = read_cluster(device);
   input.devices_here = here.here;
+  input.devices_from = {wanted.device.name, file.text, "problem.cluster.device"};
   if (here.here && here.cluster.device.name != wanted.device.name) {
     input.warnings.push_back(fmt::format("the plan was made for {}; this host has {}",
                                          wanted.device.name, here.cluster.device.name));
@@ -169,12 +180,10 @@ launcher::RunOptions read_run_options(const Settings& settings) {
 void require_devices_here(const ProblemInput& input) {
   if (input.devices_here) return;
   const ClusterSpec& cluster = input.problem.cluster;
-  refuse(
-      {cluster.device.name, kCommandLine, "--device"},
-      fmt::format("cannot be measured here: this host does not have {} of them; estimate and plan "
-                  "work without",
-                  cluster.devices()),
-      "cpu");
+  refuse(input.devices_from,
+         fmt::format("cannot be measured here: this host does not have {} {}; estimate and plan "
+                     "work without, and device cpu is on every host",
+                     cluster.devices(), cluster.device.name));
 }
 
 void require_worker(const ProblemInput& input, const launcher::RunOptions& options) {

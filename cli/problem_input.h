@@ -20,6 +20,7 @@ struct ProblemInput {
   Problem problem;
   const launcher::Target* target = nullptr;
   bool devices_here = false;  ///< in this host, so that a probe can run
+  Setting devices_from{};     ///< what named them
   std::vector<std::string> warnings;
 
   const TargetTraits& traits() const { return target->traits; }

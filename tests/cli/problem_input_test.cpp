@@ -46,7 +46,9 @@ TEST(ProblemInput, IsThePresetsWithTheirLinks) {
   EXPECT_EQ(problem.target, "builtin");
   EXPECT_EQ(problem.workload.recipe, *many.input.traits().recipe(Precision::bf16));
   EXPECT_FALSE(many.input.devices_here);
-  EXPECT_EQ(fault_of([&] { require_devices_here(many.input); }).key, "--device");
+  const InputFault fault = fault_of([&] { require_devices_here(many.input); });
+  EXPECT_EQ(fault.file, folder / "study.toml");
+  EXPECT_EQ(fault.key, "[cluster] device");
 }
 
 TEST(ProblemInput, OfACpuIsThisHostAndNeedsNoGlobalBatchForOneCandidate) {
@@ -80,7 +82,7 @@ TEST(ProblemInput, ComesFromAPlanFileAsAWhole) {
   const OneCandidate one = read_one_candidate(settings);
   EXPECT_EQ(one.input.problem, plan.problem);
   EXPECT_EQ(one.candidate, plan.candidate);
-  EXPECT_FALSE(one.input.devices_here);
+  EXPECT_EQ(fault_of([&] { require_devices_here(one.input); }).file, path);
 
   settings.set(Table::job, "seq", {"8", kCommandLine, "--seq"});
   EXPECT_NE(fault_of([&] { read_one_candidate(settings); }).rule.find("[job]"), std::string::npos);

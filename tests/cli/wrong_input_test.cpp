@@ -174,7 +174,7 @@ const WrongInput kRows[] = {
     {"BadTimeout", "probe {base} --timeout 5", "--timeout = 5|needs a unit"},
     {"BadEnvironment", "probe {base} --environment A", "--environment = A|NAME=VALUE"},
     {"ProbePreset", "probe --model gpt2 --seq 8 --device H100-SXM5-80GB",
-     "H100-SXM5-80GB|does not have 1"},
+     "command line: --device = H100-SXM5-80GB|does not have 1"},
     {"TunePreset", "tune --model gpt2 --seq 8 --global-batch 8 --device H100-SXM5-80GB",
      "cannot be measured here"},
     {"BadTime", "tune {base} --time soon", "--time = soon|must be a time"},
