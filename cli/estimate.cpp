@@ -42,7 +42,7 @@ int run_estimate(const Arguments& arguments) {
   const Console console(line.common);
   if (line.help) return print_help(kVerb);
 
-  const auto [input, candidate] = read_one_candidate(line.settings);
+  const auto [input, candidate, place] = read_one_candidate(line.settings);
   for (const std::string& warning : input.warnings) console.warning(warning);
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
   const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
@@ -51,7 +51,7 @@ int run_estimate(const Arguments& arguments) {
   Json json{{"schema", "planwright.estimate/1"}};
   json.update(estimate_json(input.problem, candidate, estimate));
   console.print_json(json);
-  if (console.json() && !estimate.reason.empty()) console.failure(estimate.reason);
+  if (console.json() && !estimate.reason.empty()) console.failure(place + estimate.reason);
   return exit_code(estimate.verdict);
 }
 

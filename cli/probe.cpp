@@ -49,12 +49,11 @@ Outcome measure(const ProblemInput& input, const Candidate& candidate, const Pro
 }
 
 /// Nothing ran: the JSON is that of the estimate, with its verdict.
-int refuse_illegal(const ProblemInput& input, const Candidate& candidate, const Estimate& estimate,
-                   const Console& console) {
+int refuse_illegal(const OneCandidate& one, const Estimate& estimate, const Console& console) {
   Json json{{"schema", "planwright.probe/1"}};
-  json.update(estimate_json(input.problem, candidate, estimate));
+  json.update(estimate_json(one.input.problem, one.candidate, estimate));
   console.print_json(json);
-  console.failure(estimate.reason);
+  console.failure(one.place + estimate.reason);
   return kExitWrongInput;
 }
 
@@ -65,14 +64,15 @@ int run_probe(const Arguments& arguments) {
   const Console console(line.common);
   if (line.help) return print_help(kVerb);
 
-  const auto [input, candidate] = read_one_candidate(line.settings);
+  const OneCandidate one = read_one_candidate(line.settings);
+  const auto& [input, candidate, place] = one;
   const ProbeScope scope = read_scope(line.settings);
   for (const std::string& warning : input.warnings) console.warning(warning);
   require_devices_here(input);
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
   const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
   if (estimate.verdict == Verdict::invalid) {
-    return refuse_illegal(input, candidate, estimate, console);
+    return refuse_illegal(one, estimate, console);
   }
 
   const Outcome outcome = measure(input, candidate, scope, line, console);

@@ -99,6 +99,7 @@ OneCandidate read_plan(const Settings& settings, const Setting& file) {
   launcher::PlanFile plan = launcher::load_plan_file(file.text);
   OneCandidate one;
   one.candidate = std::move(plan.candidate);
+  one.place = fmt::format("{}: candidate: ", file.text);
   if (settings.has_any(Table::model)) {
     one.input = read_frame(settings);
     one.input.problem.workload = read_workload(settings, one.input.traits(), std::nullopt);

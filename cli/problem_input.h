@@ -31,6 +31,7 @@ struct ProblemInput {
 struct OneCandidate {
   ProblemInput input;
   Candidate candidate;
+  std::string place{};  ///< "FILE: candidate: " of a plan file, for messages; else empty
 };
 OneCandidate read_one_candidate(const Settings& settings);
 

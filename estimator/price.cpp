@@ -238,8 +238,7 @@ Estimate estimate(const Problem& problem, const TargetTraits& traits, const Cand
   if (const auto broken = broken_rule(problem, traits, candidate)) {
     Estimate invalid;
     invalid.verdict = Verdict::invalid;
-    invalid.reason = broken->text;
-    if (!broken->fix.empty()) invalid.reason += "; " + broken->fix;
+    invalid.reason = reason_text(*broken);
     invalid.parameters = parameter_counts(problem.model);
     invalid.calibration = calibration_id(calibration);
     return invalid;

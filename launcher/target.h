@@ -12,6 +12,7 @@ namespace planwright::launcher {
 
 struct EmitRequest {
   PlanFile plan;
+  std::string source{};   ///< where the plan stands, for messages about it
   std::string out = ".";  ///< folder of the files
   int steps = 3;          ///< measured steps of the command, where the target takes a number
 };

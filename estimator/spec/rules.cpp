@@ -165,6 +165,10 @@ BrokenRule explain(const Rule& rule, const Problem& problem, const Candidate& ca
           fill_rule_text(rule.fix, problem, candidate), rule.source};
 }
 
+std::string reason_text(const BrokenRule& broken) {
+  return broken.fix.empty() ? broken.text : broken.text + "; " + broken.fix;
+}
+
 std::optional<BrokenRule> broken_rule(const Problem& problem, const TargetTraits& traits,
                                       const Candidate& candidate) {
   const std::vector<Rule> rules = rules_for(traits);

@@ -32,6 +32,9 @@ struct BrokenRule {
 /// A rule's words, filled in for the candidate that breaks it.
 BrokenRule explain(const Rule& rule, const Problem& problem, const Candidate& candidate);
 
+/// What it breaks and what to do about it, as one clause.
+std::string reason_text(const BrokenRule& broken);
+
 /// The first of rules_for(traits) that a candidate breaks; nullopt if it is legal.
 std::optional<BrokenRule> broken_rule(const Problem& problem, const TargetTraits& traits,
                                       const Candidate& candidate);

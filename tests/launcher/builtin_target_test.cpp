@@ -169,6 +169,13 @@ TEST(BuiltinEmit, WritesAPlanAndTheCommandThatRunsIt) {
   EXPECT_EQ(to_json(config).at("files"), Json::array({plan}));
 }
 
+TEST(BuiltinEmit, JoinsTheFolderWithOrWithoutItsSlash) {
+  for (const char* out : {"launch", "launch/"}) {
+    EXPECT_EQ(emit(request(out)).files.front().path, "launch/plan.json");
+  }
+  EXPECT_EQ(emit(request(".")).files.front().path, "./plan.json");
+}
+
 TEST(BuiltinEmit, SaysWhatThePlanRestsOn) {
   auto asked = request("/tmp");
   auto config = emit(asked);
@@ -182,14 +189,16 @@ TEST(BuiltinEmit, SaysWhatThePlanRestsOn) {
 
 TEST(BuiltinEmit, RefusesAPlanThatTheWorkerCannotRun) {
   auto asked = request("/tmp");
+  asked.source = "p.json";
   asked.plan.candidate.zero = 3;
   try {
     emit(asked);
     FAIL() << "no error";
   } catch (const InputError& error) {
-    EXPECT_EQ(error.fault().key, "zero_supported");
-    EXPECT_EQ(error.fault().rule, "builtin does not support zero 3");
-    EXPECT_EQ(error.fault().nearest, "use zero 0 or 1");
+    EXPECT_EQ(error.fault().file, "p.json");
+    EXPECT_EQ(error.fault().key, "candidate");
+    EXPECT_EQ(error.fault().rule, "builtin does not support zero 3; use zero 0 or 1");
+    EXPECT_EQ(error.fault().nearest, "");
   }
 }
 

@@ -1,5 +1,6 @@
 #include "launcher/targets/builtin/emit.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "estimator/spec/error.h"
@@ -9,19 +10,20 @@
 namespace planwright::targets::builtin {
 namespace {
 
-void require_legal(const launcher::PlanFile& plan) {
+void require_legal(const launcher::EmitRequest& request) {
+  const launcher::PlanFile& plan = request.plan;
   if (const auto broken = broken_rule(plan.problem, traits(), plan.candidate)) {
     throw InputError(
-        {"candidate", broken->name, describe(plan.candidate), broken->text, broken->fix});
+        {request.source, "candidate", describe(plan.candidate), reason_text(*broken), ""});
   }
 }
 
 }  // namespace
 
 launcher::LaunchConfig emit(const launcher::EmitRequest& request) {
-  require_legal(request.plan);
+  require_legal(request);
   launcher::LaunchConfig config;
-  const std::string path = request.out + "/plan.json";
+  const std::string path = (std::filesystem::path(request.out) / "plan.json").string();
   config.files = {{path, to_json(request.plan).dump(2) + "\n"}};
   config.command = {"planwright", "probe",   "--plan",
                     path,         "--steps", std::to_string(request.steps)};
