@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
+#include "cli/print_probe.h"
 #include "cli/problem_input.h"
 #include "cli/shell.h"
 #include "cli/storage_input.h"
@@ -27,32 +28,76 @@ const Verb kVerb{
     .takes_file = true,
 };
 
-/// The study that is named, that belongs to the problem, or that is the only one of the file.
-std::string wanted_study(const Settings& settings) {
-  const std::string given = given_study(settings);
-  if (!given.empty() || !settings.has_any(Table::model)) return given;
-  return study_name(settings, read_many_candidates(settings).input.problem);
+/// The first key of a problem that was given, `file` being where if it matters. Not the target,
+/// which is compared in any case.
+const Setting* problem_setting(const Settings& settings, std::string_view file = "") {
+  for (const Key& key : all_keys()) {
+    if (key.table > Table::job || key.name == "target") continue;
+    const Setting* setting = settings.find(key.table, key.name);
+    if (setting != nullptr && (file.empty() || setting->file == file)) return setting;
+  }
+  return nullptr;
 }
 
-launcher::PlanFile plan_of_study(const Settings& settings) {
-  studies::Store store = studies::Store::open(storage_path(settings), studies::OpenMode::read_only);
-  const studies::StudyRef study = studies::find_study(store, wanted_study(settings));
-  if (const Setting* number = settings.find(Table::none, "trial")) {
-    const auto shown = studies::show_trial(store, study, parse_integer(*number, 0));
-    return launcher::plan_of(shown.problem, shown.trial, shown.study);
+/// The study that is named, that belongs to the problem, or that is the only one of the file. One
+/// that is named must belong to the problem, where there is one.
+studies::StudyRef wanted_study(studies::Store& store, const Settings& settings) {
+  if (!settings.has_any(Table::model)) {
+    if (const Setting* part = problem_setting(settings)) {
+      refuse(*part, "needs --model: without it the problem is the study's");
+    }
+    return studies::find_study(store, given_study(settings));
   }
+  const Problem problem = read_many_candidates(settings).input.problem;
+  return studies::find_study(store, study_name(settings, problem), problem);
+}
+
+studies::StudyTrial measured_trial(studies::Store& store, const studies::StudyRef& study,
+                                   const Setting& number) {
+  auto shown = studies::show_trial(store, study, parse_integer(number, 0));
+  const OutcomeKind kind = shown.trial.outcome.kind();
+  if (kind == OutcomeKind::ok) return shown;
   const auto best = studies::best_trial(store, study);
+  refuse(number, fmt::format("{} when it was measured; emit a measured one", ending_text(kind)),
+         best ? std::to_string(best->trial.number) : "");
+}
+
+studies::StudyTrial chosen_trial(studies::Store& store, const Settings& settings) {
+  const studies::StudyRef study = wanted_study(store, settings);
+  if (const Setting* number = settings.find(Table::none, "trial")) {
+    return measured_trial(store, study, *number);
+  }
+  auto best = studies::best_trial(store, study);
   if (!best) {
     refuse({study.name, store.path(), "study"}, "has no measured plan yet: run planwright tune");
   }
-  return launcher::plan_of(best->problem, best->trial, best->study);
+  return *std::move(best);
 }
 
-launcher::PlanFile read_plan(const Settings& settings) {
+launcher::EmitRequest emit_of_study(const Settings& settings) {
+  studies::Store store = studies::Store::open(storage_path(settings), studies::OpenMode::read_only);
+  const studies::StudyTrial chosen = chosen_trial(store, settings);
+  return {.plan = launcher::plan_of(chosen.problem, chosen.trial, chosen.study),
+          .source = store.path()};
+}
+
+launcher::EmitRequest emit_of_file(const Settings& settings, const Setting& file) {
+  if (const Setting* trial = settings.find(Table::none, "trial")) {
+    refuse(*trial, "contradicts --plan");
+  }
+  if (const Setting* part = problem_setting(settings, kCommandLine)) {
+    refuse(*part, "contradicts --plan, which has its own problem");
+  }
+  return {.plan = launcher::load_plan_file(file.text), .source = file.text};
+}
+
+launcher::EmitRequest read_request(const Settings& settings) {
   const Setting* file = settings.find(Table::candidate, "plan");
-  const Setting* trial = settings.find(Table::none, "trial");
-  if (file != nullptr && trial != nullptr) refuse(*trial, "contradicts --plan");
-  return file == nullptr ? plan_of_study(settings) : launcher::load_plan_file(file->text);
+  launcher::EmitRequest request =
+      file == nullptr ? emit_of_study(settings) : emit_of_file(settings, *file);
+  request.steps = read_scope(settings).steps;
+  if (const Setting* out = settings.find(Table::none, "out")) request.out = out->text;
+  return request;
 }
 
 const launcher::Target& target_of(const Settings& settings, const launcher::PlanFile& plan) {
@@ -87,14 +132,12 @@ int run_emit(const Arguments& arguments) {
   const Console console(line.common);
   if (line.help) return print_help(kVerb);
 
-  const launcher::PlanFile plan = read_plan(line.settings);
-  const launcher::Target& target = target_of(line.settings, plan);
-  launcher::EmitRequest request{.plan = plan, .steps = read_scope(line.settings).steps};
-  if (const Setting* out = line.settings.find(Table::none, "out")) request.out = out->text;
+  const launcher::EmitRequest request = read_request(line.settings);
+  const launcher::Target& target = target_of(line.settings, request.plan);
   const launcher::LaunchConfig config = target.emit(request);
   launcher::write_files(config, line.settings.marked(Table::none, "force"));
 
-  tell(config, plan, console);
+  tell(config, request.plan, console);
   console.print(shell_line(config.command, config.environment) + "\n");
   Json json{{"schema", "planwright.emit/1"}};
   json.update(launcher::to_json(config));

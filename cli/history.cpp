@@ -24,22 +24,46 @@ const Verb kVerb{
     .most_words = 2,
 };
 
-studies::HistoryFilter read_filter(const Settings& settings) {
-  const auto text = [&](Table table, const char* name) {
+/// What list and best are restricted to.
+struct Filter {
+  studies::HistoryFilter fields;
+  std::vector<Setting> given;
+};
+
+Filter read_filter(const Settings& settings) {
+  Filter filter;
+  const auto read = [&](Table table, const char* name, std::string& into) {
     const Setting* setting = settings.find(table, name);
-    return setting == nullptr ? std::string() : setting->text;
+    if (setting == nullptr) return;
+    into = setting->text;
+    filter.given.push_back(*setting);
   };
-  return {text(Table::model, "model"), text(Table::cluster, "device"), text(Table::job, "target")};
+  read(Table::model, "model", filter.fields.model);
+  read(Table::cluster, "device", filter.fields.device);
+  read(Table::job, "target", filter.fields.target);
+  read(Table::storage, "study", filter.fields.study);
+  return filter;
+}
+
+void warn_if_none(bool none, const Filter& filter, const Console& console) {
+  if (!none || filter.given.empty()) return;
+  std::string text;
+  for (const Setting& each : filter.given) text += fmt::format(" {} {}", each.key, each.text);
+  console.warning(fmt::format("nothing matches{}", text));
 }
 
 void list(studies::Store& store, const Settings& settings, const Console& console) {
-  const auto found = studies::list_studies(store, read_filter(settings));
+  const Filter filter = read_filter(settings);
+  const auto found = studies::list_studies(store, filter.fields);
+  warn_if_none(found.empty(), filter, console);
   console.print(studies_text(found, console.result_paint()));
   console.print_json(studies_json(found));
 }
 
 void best(studies::Store& store, const Settings& settings, const Console& console) {
-  const auto found = studies::best_trials(store, read_filter(settings));
+  const Filter filter = read_filter(settings);
+  const auto found = studies::best_trials(store, filter.fields);
+  warn_if_none(found.empty(), filter, console);
   console.print(best_text(found, console.result_paint()));
   console.print_json(trial_rows_json(found));
 }
@@ -50,6 +74,12 @@ void show(studies::Store& store, const Settings& settings, std::int64_t number,
   const auto shown = studies::show_trial(store, study, number);
   console.print(trial_text(shown, console.result_paint()));
   console.print_json(trial_rows_json({shown}));
+}
+
+void refuse_filters(const Settings& settings) {
+  for (const Setting& each : read_filter(settings).given) {
+    if (each.key != "--study") refuse(each, "is for history list and best");
+  }
 }
 
 /// What is asked; `number` is the trial to show.
@@ -81,6 +111,7 @@ int run_history(const Arguments& arguments) {
   if (line.help) return print_help(kVerb);
 
   const Question question = read_question(line.words);
+  if (question.word == "show") refuse_filters(line.settings);
   studies::Store store =
       studies::Store::open(storage_path(line.settings), studies::OpenMode::read_only);
   if (question.word == "list") list(store, line.settings, console);

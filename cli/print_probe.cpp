@@ -65,6 +65,26 @@ std::string outcome_text(const Outcome& outcome, const Paint& paint) {
   return fmt::format("{}: {}", paint.bad(word(outcome.kind())), outcome.failure()->detail);
 }
 
+std::string ending_text(OutcomeKind kind) {
+  switch (kind) {
+    case OutcomeKind::ok:
+      return "was measured";
+    case OutcomeKind::out_of_memory:
+      return "ran out of memory";
+    case OutcomeKind::host_out_of_memory:
+      return "ran out of host memory";
+    case OutcomeKind::crashed:
+      return "crashed";
+    case OutcomeKind::hung:
+      return "hung";
+    case OutcomeKind::timed_out:
+      return "timed out";
+    case OutcomeKind::environment:
+      break;
+  }
+  return "failed";
+}
+
 std::string probe_text(const Problem& problem, const Candidate& candidate, const Estimate& estimate,
                        const Outcome& outcome, const Paint& paint) {
   std::string text = fmt::format("{}\n{}\n{}\n", problem_text(problem), describe(candidate),

@@ -13,6 +13,9 @@ namespace planwright::cli {
 /// "out of memory: rank 1 asked for ...".
 std::string outcome_text(const Outcome& outcome, const Paint& paint);
 
+/// The same in few words: "ran out of memory", "timed out"; "was measured" for a probe that ran.
+std::string ending_text(OutcomeKind kind);
+
 /// Predicted and measured side by side, by account at the worst rank's peak.
 std::string probe_text(const Problem& problem, const Candidate& candidate, const Estimate& estimate,
                        const Outcome& outcome, const Paint& paint);

@@ -27,6 +27,7 @@ std::string line(const std::vector<Column>& columns, const std::vector<std::size
 
 std::string table_text(const std::vector<Column>& columns,
                        const std::vector<std::vector<std::string>>& rows, const Paint& paint) {
+  if (rows.empty()) return "(none)\n";
   std::vector<std::string> titles;
   std::vector<std::size_t> widths;
   for (const Column& column : columns) {

@@ -18,7 +18,7 @@ struct Column {
 };
 
 /// Rows under a heading, columns as wide as their widest cell, two blanks apart. A row may be
-/// shorter than the heading. No blanks at the end of a line.
+/// shorter than the heading. No blanks at the end of a line. "(none)" where there are no rows.
 std::string table_text(const std::vector<Column>& columns,
                        const std::vector<std::vector<std::string>>& rows, const Paint& paint);
 

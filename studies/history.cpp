@@ -22,10 +22,14 @@ bool same_word(const std::string& wanted, const std::string& found) {
   return wanted.empty() || ::strcasecmp(wanted.c_str(), found.c_str()) == 0;
 }
 
-bool keeps(const HistoryFilter& filter, const std::optional<Problem>& problem) {
+bool keeps(const HistoryFilter& filter, const StudySummary& study) {
+  if (!filter.study.empty() && filter.study != study.name) return false;
+  const auto& problem = study.problem;
   if (!problem) return filter.model.empty() && filter.device.empty() && filter.target.empty();
+  const DeviceSpec& device = problem->cluster.device;
   return same_word(filter.model, problem->model.name) &&
-         same_word(filter.device, problem->cluster.device.name) &&
+         (same_word(filter.device, device.name) ||
+          same_word(filter.device, std::string(word(device.kind)))) &&
          same_word(filter.target, problem->target);
 }
 
@@ -113,6 +117,15 @@ StateRow state_row(const Store& store, const StudyRef& study, std::int64_t numbe
   return {query.text(0), query.text(1)};
 }
 
+/// Which numbers a study's trials have: Optuna counts from 0, without a gap.
+std::string numbers_text(const Store& store, const StudyRef& study) {
+  Query query = store.database().query("SELECT count(*) FROM trials WHERE study_id = ?");
+  query.with(study.id).next();
+  const std::int64_t count = query.integer(0);
+  if (count == 0) return "has no trials yet";
+  return count == 1 ? "has trial 0 only" : fmt::format("has trials 0 to {}", count - 1);
+}
+
 }  // namespace
 
 std::vector<StudySummary> list_studies(Store& store, const HistoryFilter& filter) {
@@ -122,7 +135,7 @@ std::vector<StudySummary> list_studies(Store& store, const HistoryFilter& filter
     std::vector<StudySummary> all;
     for (const StudyRow& row : study_rows(database)) {
       StudySummary each = summary(database, row);
-      if (keeps(filter, each.problem)) all.push_back(std::move(each));
+      if (keeps(filter, each)) all.push_back(std::move(each));
     }
     return all;
   });
@@ -154,11 +167,15 @@ std::vector<StudyTrial> best_trials(Store& store, const HistoryFilter& filter) {
 }
 
 StudyTrial show_trial(Store& store, const StudyRef& study, std::int64_t number) {
-  const StateRow row = store.database().read([&] { return state_row(store, study, number); });
+  Database& database = store.database();
+  const StateRow row = database.read([&] { return state_row(store, study, number); });
   const auto refuse = [&](const std::string& rule) {
     throw InputError({store.path(), "trial", std::to_string(number), rule, ""});
   };
-  if (row.state.empty()) refuse(fmt::format("the study \"{}\" has no such trial", study.name));
+  if (row.state.empty()) {
+    refuse(fmt::format("is not there: the study \"{}\" {}", study.name,
+                       database.read([&] { return numbers_text(store, study); })));
+  }
   if (row.state == word(TrialState::running)) refuse("is still running");
   if (!row.trial) refuse("was not stored by Planwright");
   return {study.name, study.problem,
@@ -168,6 +185,13 @@ StudyTrial show_trial(Store& store, const StudyRef& study, std::int64_t number) 
 StudyRef find_study(Store& store, const std::string& name) {
   if (store.empty()) throw InputError({store.path(), "", "", "holds no study yet", ""});
   return store.database().read([&] { return study_named(store, chosen_name(store, name)); });
+}
+
+StudyRef find_study(Store& store, const std::string& name, const Problem& problem) {
+  const StudyRef study = find_study(store, name);
+  Database& database = store.database();
+  database.read([&] { require_problem(database, study.name, study.problem_hash, problem); });
+  return study;
 }
 
 }  // namespace planwright::studies

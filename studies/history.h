@@ -13,9 +13,10 @@
 /// Questions to a file of studies; none of them changes it.
 namespace planwright::studies {
 
-/// Each field keeps the studies whose problem names it so, case aside; empty keeps all.
+/// Each field keeps the studies whose problem names it so, case aside; empty keeps all. `device` is
+/// a name or a kind, `study` is the exact name.
 struct HistoryFilter {
-  std::string model{}, device{}, target{};
+  std::string model{}, device{}, target{}, study{};
 };
 
 struct StudyTrial {
@@ -33,7 +34,7 @@ struct StudySummary {
   std::optional<double> last_activity_unix_s;
 };
 
-/// By name. Any filter leaves out the studies that are not ours.
+/// By name. Any filter but `study` leaves out the studies that are not ours.
 std::vector<StudySummary> list_studies(Store& store, const HistoryFilter& filter = {});
 
 /// The best of each problem over all its studies, fastest first.
@@ -49,5 +50,8 @@ StudyTrial show_trial(Store& store, const StudyRef& study, std::int64_t number);
 /// The study with that name; with an empty name, the only one of ours in the file. An InputError
 /// that names the nearest one, or those to choose from, otherwise.
 StudyRef find_study(Store& store, const std::string& name);
+
+/// The same; an InputError that names the first difference if it was made for another problem.
+StudyRef find_study(Store& store, const std::string& name, const Problem& problem);
 
 }  // namespace planwright::studies

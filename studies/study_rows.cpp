@@ -116,13 +116,18 @@ StudyRef insert_study(Database& database, const std::string& name, const Problem
   return study;
 }
 
+void require_problem(Database& database, const std::string& study, const std::string& hash,
+                     const Problem& problem) {
+  if (hash != problem_hash(problem)) refuse_problem(database, study, hash, problem);
+}
+
 StudyRef resumed_study(Database& database, const StudyRow& study, const Problem& problem) {
   const std::string hash = problem_of_study(database, study);
   if (hash.empty()) {
     throw InputError({database.path(), "--study", study.name,
                       "was not made by Planwright and is left alone; give another name", ""});
   }
-  if (hash != problem_hash(problem)) refuse_problem(database, study.name, hash, problem);
+  require_problem(database, study.name, hash, problem);
   store_problem(database, hash, problem);
   return {study.id, study.name, hash, problem};
 }

@@ -37,6 +37,10 @@ StudyRef insert_study(Database& database, const std::string& name, const Problem
 /// The study as it was left; an InputError if it is somebody else's or holds another problem.
 StudyRef resumed_study(Database& database, const StudyRow& study, const Problem& problem);
 
+/// An InputError that names the first difference if `hash` is not the hash of `problem`.
+void require_problem(Database& database, const std::string& study, const std::string& hash,
+                     const Problem& problem);
+
 /// WorldError if somebody has deleted the study meanwhile: its id may be another study's by now.
 void require_study(Database& database, const StudyRef& study);
 

@@ -100,6 +100,15 @@ TEST(PrintProbe, SaysHowItEndedOtherwise) {
   EXPECT_NE(text.find("last words"), std::string::npos);
 }
 
+TEST(PrintProbe, HasFewWordsForEachEnding) {
+  for (const auto& [kind, text] : {std::pair{OutcomeKind::out_of_memory, "ran out of memory"},
+                                   {OutcomeKind::host_out_of_memory, "ran out of host memory"},
+                                   {OutcomeKind::timed_out, "timed out"},
+                                   {OutcomeKind::environment, "failed"}}) {
+    EXPECT_EQ(ending_text(kind), text);
+  }
+}
+
 TuneResult printed_result() {
   TuneResult result;
   result.plan.winner = printed_trial(4, 1301, mib(2));
@@ -196,6 +205,7 @@ TEST(PrintInfeasible, NamesTheAccountShortfallAndMemoryOfTheNearestTrial) {
 TEST(Tables, AlignAndEndWithoutBlanks) {
   EXPECT_EQ(table_text({{"a", Align::left}, {"bb", Align::right}}, {{"long", "1"}, {"x"}}, kPlain),
             "a     bb\nlong   1\nx\n");
+  EXPECT_EQ(table_text({{"a", Align::left}}, {}, kPlain), "(none)\n");
 }
 
 TEST(Figures, KeepThreeDigitsAtLeast) {

@@ -141,11 +141,17 @@ TEST_F(TuneProcess, EmitsTheTrialOrThePlanThatIsAskedFor) {
   EXPECT_EQ(file_text(folder_ / "first/plan.json"), "something else");
   EXPECT_EQ(run("emit --trial 0 --out first --force").code, 0);
 
-  const CommandResult none = run("emit --trial 77");
-  EXPECT_EQ(none.code, 2);
-  EXPECT_NE(none.err.find("77"), std::string::npos) << none.err;
+  for (const char* line : {"emit --trial 77", "history show 77"}) {
+    const CommandResult none = run(line);
+    EXPECT_EQ(none.code, 2);
+    EXPECT_NE(none.err.find("77: is not there: the study"), std::string::npos) << none.err;
+    EXPECT_NE(none.err.find("has trials 0 to 1\n"), std::string::npos) << none.err;
+  }
   EXPECT_EQ(run("emit --launcher slurm").code, 2);
-  const CommandResult line = run("emit --out second");
+  const CommandResult part = run("emit --seq 128");
+  EXPECT_EQ(part.code, 2);
+  EXPECT_NE(part.err.find("--seq = 128: needs --model"), std::string::npos) << part.err;
+  const CommandResult line = run("emit --out second/");
   EXPECT_EQ(line.out.find("OMP_NUM_THREADS=1 planwright probe --plan second/plan.json"), 0u)
       << "a line that a shell runs: " << line.out;
 }
@@ -157,7 +163,14 @@ TEST_F(TuneProcess, HistoryFiltersByModelDeviceAndTarget) {
   };
   EXPECT_EQ(rows("--model tiny-llama-kind --target builtin"), 1u);
   EXPECT_EQ(rows("--model gpt2"), 0u);
-  EXPECT_EQ(rows("--device H100"), 0u);
+  EXPECT_EQ(rows("--device cpu"), 1u) << "a kind";
+  EXPECT_EQ(rows("--study other"), 0u);
+  for (const char* question : {"list", "best"}) {
+    const CommandResult none = run(std::string("history ") + question + " --device H100");
+    EXPECT_EQ(none.code, 0) << none.err;
+    EXPECT_EQ(none.out, "(none)\n");
+    EXPECT_EQ(none.err, "warning: nothing matches --device H100\n");
+  }
   const Json best = one("history best --model tiny-llama-kind");
   EXPECT_EQ(best["rows"][0]["model"], "tiny-llama-kind");
   EXPECT_EQ(best["rows"][0]["number"], 0);
@@ -184,6 +197,34 @@ TEST_F(TuneProcess, RefusesAnotherProblemForANamedStudy) {
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("seq"), std::string::npos) << other.err;
   EXPECT_NE(other.err.find("mine"), std::string::npos) << other.err;
+}
+
+TEST_F(TuneProcess, EmitsNothingForAnotherProblemThanTheStudys) {
+  folder_.put("named.toml", std::string(kStudy) + "[storage]\nstudy = \"mine\"\n");
+  ASSERT_EQ(run("tune named.toml --probes 1").code, 0);
+  EXPECT_EQ(run("emit named.toml --out first").code, 0);
+  const CommandResult other = run("emit named.toml --seq 16 --out second");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("workload.seq = 16: the study \"mine\" was made with 32"),
+            std::string::npos)
+      << other.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "second"));
+}
+
+TEST_F(TuneProcess, NamesThePlanFileOfAnIllegalCandidate) {
+  ASSERT_EQ(run("tune study.toml --probes 1").code, 0);
+  ASSERT_EQ(run("emit --out launch").code, 0);
+  Json plan = Json::parse(file_text(folder_ / "launch/plan.json"));
+  plan["candidate"]["micro_batch"] = 3;
+  folder_.put("p.json", plan.dump());
+  for (const char* verb : {"emit", "probe"}) {
+    const CommandResult refused = run(std::string(verb) + " --plan p.json");
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_EQ(refused.err.find("planwright: p.json: candidate"), 0u) << refused.err;
+    EXPECT_NE(refused.err.find("does not divide it; use a micro-batch"), std::string::npos)
+        << refused.err;
+    EXPECT_EQ(refused.err.find("did you mean"), std::string::npos) << refused.err;
+  }
 }
 
 TEST_F(TuneProcess, KeepsEverythingFinishedWhenItIsInterrupted) {
@@ -245,6 +286,14 @@ TEST_F(TuneProcess, RecordsAFailedProbeAndEndsWithTheWorldsFailure) {
   EXPECT_EQ(result.code, 1) << result.err;
   EXPECT_NE(result.err.find("no plan was measured"), std::string::npos) << result.err;
   EXPECT_EQ(trial_states(), (std::map<std::string, int>{{"FAIL", 2}}));
+
+  const CommandResult emitted = run("emit --trial 1");
+  EXPECT_EQ(emitted.code, 2);
+  EXPECT_NE(emitted.err.find("--trial = 1: "), std::string::npos) << emitted.err;
+  EXPECT_NE(emitted.err.find(" when it was measured; emit a measured one\n"), std::string::npos)
+      << "and there is none: " << emitted.err;
+  ASSERT_EQ(run("tune study.toml --probes 9").code, 0);
+  EXPECT_NE(run("emit --trial 1").err.find("; did you mean "), std::string::npos);
 }
 
 TEST_F(TuneProcess, CannotWriteItsStore) {

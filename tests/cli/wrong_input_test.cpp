@@ -188,8 +188,10 @@ const WrongInput kRows[] = {
     {"ShowWord", "history show last", "last|whole number"},
     {"ListMore", "history list 3", "takes no further argument"},
     {"MissingStore", "history list --storage none.db", "none.db"},
+    {"ShowFiltered", "history show 0 --device cpu", "--device = cpu|is for history list and best"},
     {"ForeignHistory", "history list --storage {folder}/foreign.db", "foreign.db"},
     {"EmitNoStore", "emit --storage none.db", "none.db"},
+    {"EmitPlanAndProblem", "emit --plan p.json --seq 8", "--seq = 8|contradicts --plan"},
     {"EmitBoth", "emit --plan p.json --trial 3", "--trial = 3|contradicts --plan"},
 };
 

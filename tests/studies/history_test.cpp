@@ -68,6 +68,10 @@ TEST_F(HistoryTest, FiltersByModelDeviceAndTarget) {
   EXPECT_EQ(names({.target = "other"}), (Names{"large"}));
   EXPECT_EQ(names({.model = problem.model.name}), (Names{"monday", "tuesday"}));
   EXPECT_EQ(names({.device = problem.cluster.device.name}), (Names{"large", "monday", "tuesday"}));
+  EXPECT_EQ(names({.device = std::string(word(problem.cluster.device.kind))}),
+            (Names{"large", "monday", "tuesday"}));
+  EXPECT_EQ(names({.study = "tuesday"}), (Names{"tuesday"}));
+  EXPECT_EQ(names({.study = "theirs"}), (Names{"theirs"}));
   EXPECT_EQ(names({.model = "large", .target = problem.target}), (Names{}));
 }
 
@@ -112,7 +116,12 @@ TEST_F(HistoryTest, SaysWhatIsThereWhenAskedForSomethingElse) {
                 "the file holds several studies; name one of large, monday or tuesday"},
            Case{[&] { find_study(store, "theirs"); }, "was not made by Planwright"},
            Case{[&] { show_trial(store, tuesday, 7); },
-                "trial = 7: the study \"tuesday\" has no such trial"},
+                "trial = 7: is not there: the study \"tuesday\" has trials 0 to 1"},
+           Case{[&] { show_trial(store, find_study(store, "large"), 1); }, "has trial 0 only"},
+           Case{[&] { show_trial(store, store.open_study("new", sample_problem()), 0); },
+                "the study \"new\" has no trials yet"},
+           Case{[&] { find_study(store, "monday", sample_problem(16)); },
+                "workload.global_batch = 16: the study \"monday\" was made with 8"},
            Case{[&] { show_trial(store, tuesday, 1); }, "trial = 1: is still running"},
        }) {
     const std::string message = input_error(each.work);
