@@ -26,22 +26,30 @@ std::string illegal_text(const search::Space& space) {
       std::max_element(space.dropped.begin(), space.dropped.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   const BrokenRule& broken = space.examples.at(most->first);
-  return fmt::format("none of the {} is legal; rules that they break: {}; {}; {}",
-                     counted(space.counted, "candidate"), counts_text(space.dropped), broken.text,
-                     broken.fix);
+  return fmt::format("none of the {} is legal; rules that they break: {}; {}",
+                     counted(space.counted, "candidate"), counts_text(space.dropped),
+                     reason_text(broken));
 }
 
 }  // namespace
+
+std::string nearest_miss_text(const search::Space& space, const search::Ranking& ranking,
+                              const std::vector<estimator::Quantities>& quantities,
+                              const estimator::Pricer& pricer) {
+  if (ranking.too_large.empty()) return "";
+  const std::size_t nearest = ranking.too_large.front();
+  const Candidate& candidate = space.legal[nearest];
+  return fmt::format("the nearest, {}: {}", describe(candidate),
+                     pricer.estimate(candidate, quantities[nearest]).reason);
+}
 
 std::string infeasible_text(const search::Space& space, const search::Ranking& ranking,
                             const std::vector<estimator::Quantities>& quantities,
                             const estimator::Pricer& pricer) {
   if (space.legal.empty()) return illegal_text(space);
-  const auto nearest = search::nearest_miss(space, ranking, quantities, pricer);
-  if (!nearest) return "";
-  return fmt::format("none of the {} fits; the nearest, {}: {}",
-                     counted(space.counted, "candidate"),
-                     describe(space.legal[ranking.too_large.front()]), nearest->reason);
+  if (!ranking.fits.empty()) return "";
+  return fmt::format("none of the {} fits; {}", counted(space.counted, "candidate"),
+                     nearest_miss_text(space, ranking, quantities, pricer));
 }
 
 std::string out_of_memory_text(const Problem& problem, const std::vector<Trial>& trials) {

@@ -16,6 +16,12 @@ std::string infeasible_text(const search::Space& space, const search::Ranking& r
                             const std::vector<estimator::Quantities>& quantities,
                             const estimator::Pricer& pricer);
 
+/// The plan that came nearest to fitting, and what its estimate says about it; empty if none is too
+/// large.
+std::string nearest_miss_text(const search::Space& space, const search::Ranking& ranking,
+                              const std::vector<estimator::Quantities>& quantities,
+                              const estimator::Pricer& pricer);
+
 /// By measurement: the trial that came nearest before it ran out of memory. Empty if none did.
 std::string out_of_memory_text(const Problem& problem, const std::vector<Trial>& trials);
 

@@ -49,6 +49,7 @@ RankingReport make_report(const ManyCandidates& many, const Calibration& prior, 
     const std::size_t index = report.ranking.fits[i];
     report.top.push_back(pricer.estimate(report.space.legal[index], quantities[index]));
   }
+  report.nearest_miss = nearest_miss_text(report.space, report.ranking, quantities, pricer);
   report.infeasible = infeasible_text(report.space, report.ranking, quantities, pricer);
   return report;
 }

@@ -33,19 +33,29 @@ std::string plans_table(const RankingReport& report, const Paint& paint) {
                     rows, paint);
 }
 
+/// One example of each reason.
+std::vector<BrokenRule> dropped_examples(const RankingReport& report) {
+  std::vector<BrokenRule> examples;
+  for (const auto& [name, broken] : report.space.examples) examples.push_back(broken);
+  if (!report.nearest_miss.empty()) {
+    examples.push_back({"too_large", report.nearest_miss, "", ""});
+  }
+  return examples;
+}
+
 std::string rules_text(const RankingReport& report) {
   std::string text;
-  for (const auto& [name, broken] : report.space.examples) {
-    text += fmt::format("  {}: {}; {}\n", name, broken.text, broken.fix);
+  for (const BrokenRule& broken : dropped_examples(report)) {
+    text += fmt::format("  {}: {}\n", broken.name, reason_text(broken));
   }
   return text;
 }
 
-Json rules_json(const search::Space& space) {
+Json rules_json(const RankingReport& report) {
   Json rules = Json::array();
-  for (const auto& [name, broken] : space.examples) {
-    rules.push_back({{"name", name},
-                     {"count", space.dropped.at(name)},
+  for (const BrokenRule& broken : dropped_examples(report)) {
+    rules.push_back({{"name", broken.name},
+                     {"count", report.ranking.dropped.at(broken.name)},
                      {"text", broken.text},
                      {"fix", broken.fix},
                      {"source", broken.source}});
@@ -76,7 +86,7 @@ Json ranking_json(const Problem& problem, const RankingReport& report) {
   Json json{{"counted", report.space.counted},
             {"feasible", report.ranking.fits.size()},
             {"dropped", report.ranking.dropped}};
-  if (report.explain_dropped) json["rules"] = rules_json(report.space);
+  if (report.explain_dropped) json["rules"] = rules_json(report);
   json["reason"] = report.infeasible;
   json["plans"] = std::move(plans);
   return json;

@@ -16,6 +16,7 @@ struct RankingReport {
   search::Ranking ranking;
   std::vector<Estimate> top;  ///< of the first of `ranking.fits`
   std::string infeasible;     ///< why there is none; empty if there is one
+  std::string nearest_miss;   ///< what stands for the too large ones; empty if there is none
   bool explain_dropped = false;
 };
 

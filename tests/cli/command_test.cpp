@@ -146,6 +146,11 @@ TEST_F(CommandProcess, ExplainsWhatItDropped) {
   ASSERT_EQ(json["rules"].size(), 1u);
   EXPECT_EQ(json["rules"][0]["count"], 4);
   EXPECT_NE(json["rules"][0]["fix"], "");
+  EXPECT_EQ(json["rules"][1]["name"], "too_large");
+  EXPECT_EQ(json["rules"][1]["count"], json["dropped"]["too_large"]);
+  const std::string miss = json["rules"][1]["text"];
+  EXPECT_EQ(miss.find("the nearest, dp 8"), 0u) << miss;
+  EXPECT_NE(miss.find("no room for "), std::string::npos) << miss;
   EXPECT_EQ(json.dump().find("{global_batch}"), std::string::npos) << "for the first of them";
 }
 

@@ -71,10 +71,13 @@ TEST(PrintRanking, ExplainsTheRulesIfAsked) {
   report.explain_dropped = true;
   report.space.examples = {
       {"world_size", {"world_size", "there are 2 devices", "use --devices 2", "here"}}};
+  report.nearest_miss = "the nearest, dp 8: no room for logits";
   expect_golden("ranking_rules", ranking_text(printed_problem(), report, kPlain));
   const Json json = ranking_json(printed_problem(), report);
   EXPECT_EQ(json["rules"][0]["name"], "world_size");
   EXPECT_EQ(json["rules"][0]["count"], 1);
+  EXPECT_EQ(json["rules"][1]["name"], "too_large");
+  EXPECT_EQ(json["rules"][1]["text"], report.nearest_miss);
   EXPECT_EQ(json["counted"], 9);
   EXPECT_EQ(json["plans"].size(), 2u);
   EXPECT_EQ(json["plans"][0]["rank"], 1);
