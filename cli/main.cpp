@@ -39,7 +39,8 @@ int print_overview() {
   for (const Entry& entry : kEntries)
     fmt::print("  planwright {:<9} {}\n", entry.name, entry.summary);
   fmt::print(
-      "\nEach has --help, with an example that works. `planwright --version` says what this is.\n");
+      "\nEach has --help, with an example that works (`planwright help VERB` is the same). "
+      "`planwright --version` says what this is.\n");
   return kExitDone;
 }
 
@@ -50,21 +51,36 @@ int print_overview() {
                     nearest_word(word, names)});
 }
 
-int run(Arguments words) {
+const Entry& entry_of(const std::string& word) {
+  for (const Entry& entry : kEntries) {
+    if (entry.name == word) return entry;
+  }
+  refuse_verb(word);
+}
+
+/// `help VERB` is `VERB --help`.
+int help(const Arguments& words) {
+  if (words.empty()) return print_overview();
+  if (words.size() > 1) {
+    throw InputError(
+        {"command line", words[1], "", "is one argument too many: planwright help VERB", ""});
+  }
+  return entry_of(words.front()).run({"--help"});
+}
+
+int run(const Arguments& words) {
   if (words.empty()) {
     print_overview();
     return kExitWrongInput;
   }
   const std::string first = words.front();
-  if (first == "--help" || first == "-h" || first == "help") return print_overview();
+  const Arguments rest(words.begin() + 1, words.end());
+  if (first == "--help" || first == "-h" || first == "help") return help(rest);
   if (first == "--version") {
     fmt::print("{}", version_text());
     return kExitDone;
   }
-  for (const Entry& entry : kEntries) {
-    if (entry.name == first) return entry.run({words.begin() + 1, words.end()});
-  }
-  refuse_verb(first);
+  return entry_of(first).run(rest);
 }
 
 /// A result that could not be written is a failure of the world, whatever the verb returned.

@@ -143,7 +143,7 @@ TEST_F(CommandProcess, SaysWhichRulesLeaveNothingLegal) {
 TEST_F(CommandProcess, ExplainsWhatItDropped) {
   const Json json =
       this->json(std::string("plan ") + kLlama + "--micro-batch 1,5 --explain-dropped", 0);
-  ASSERT_EQ(json["rules"].size(), 1u);
+  ASSERT_EQ(json["rules"].size(), 2u);
   EXPECT_EQ(json["rules"][0]["count"], 4);
   EXPECT_NE(json["rules"][0]["fix"], "");
   EXPECT_EQ(json["rules"][1]["name"], "too_large");

@@ -69,6 +69,8 @@ TEST_P(WrongInputProcess, IsNamedOnStderrWithExitCode2) {
 const WrongInput kRows[] = {
     {"UnknownVerb", "estmate", "estmate|did you mean estimate?"},
     {"UnknownVerbFlag", "--verison", "--verison|not one of the verbs"},
+    {"HelpOfNothing", "help estmate", "did you mean estimate?"},
+    {"HelpOfTwo", "help plan tune", "tune|one argument too many"},
     {"UnknownFlag", "estimate --sequence 8", "--sequence|is not a flag"},
     {"FlagTypo", "estimate --glbal-batch 8", "--glbal-batch|did you mean --global-batch?"},
     {"FlagWithUnderscore", "estimate --global_batch 8", "did you mean --global-batch?"},
