@@ -150,9 +150,9 @@ std::string result_text(const Problem& problem, const TuneResult& result, const 
   if (!plan.dropped.empty()) text += "\n" + dropped_table(plan, paint);
   text += "\n" + summary_text(result);
   if (plan.winner) {
-    text += fmt::format("launch it with: {}\n",
+    text += fmt::format("write the launch files: {}\n", shell_line(result.emit));
+    text += fmt::format("then launch it:         {}\n",
                         shell_line(result.launch.command, result.launch.environment));
-    text += fmt::format("its files come from: {}\n", shell_line(result.emit));
   }
   return text;
 }
