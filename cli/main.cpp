@@ -89,6 +89,12 @@ int flushed(int code) {
   throw WorldError("stdout cannot be written");
 }
 
+/// stderr may be closed, full or a broken pipe: there is nobody left to tell then.
+void complain(std::string_view text) {
+  const std::string line = fmt::format("planwright: {}\n", text);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 }  // namespace
 }  // namespace planwright::cli
 
@@ -98,13 +104,13 @@ int main(int argc, char** argv) {
   try {
     return cli::flushed(cli::run({argv + 1, argv + argc}));
   } catch (const InputError& error) {
-    fmt::print(stderr, "planwright: {}\n", error.what());
+    cli::complain(error.what());
     return cli::kExitWrongInput;
   } catch (const launcher::Interrupted&) {
-    fmt::print(stderr, "planwright: interrupted; everything that was finished is recorded\n");
+    cli::complain("interrupted");
     return cli::kExitInterrupted;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "planwright: {}\n", error.what());
+    cli::complain(error.what());
     return cli::kExitWorldFailed;
   }
 }

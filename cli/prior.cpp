@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/devices_turn.h"
 #include "estimator/calibrate.h"
 #include "launcher/host_rates.h"
 
@@ -28,6 +29,8 @@ std::optional<HostRates> read_rates(const ProblemInput& input, const Settings& s
     console.detail("this host's rates were never measured: times come from wide priors");
     return std::nullopt;
   }
+  const launcher::DeviceLock lock = await_devices(console);
+  if (auto known = launcher::known_host_rates(query, options, cache)) return known;
   console.story(fmt::format("measuring this host's rates with {} ranks (kept for the next run)",
                             query.world));
   return launcher::host_rates(query, options, cache);

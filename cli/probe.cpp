@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
+#include "cli/devices_turn.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/prior.h"
@@ -41,6 +42,7 @@ Outcome measure(const ProblemInput& input, const Candidate& candidate, const Pro
   launcher::RunOptions options = read_run_options(line.settings);
   require_worker(input, options);
   on_signal(OnSignal::ask);
+  const launcher::DeviceLock lock = await_devices(console);
   ProbeProgress progress(console, "probe", scope.warmup + scope.steps);
   options.progress = [&](const launcher::ProgressEvent& event) { progress.show(event); };
   const auto job =

@@ -78,6 +78,12 @@ ProblemInput input_of_plan(const launcher::PlanFile& plan, const Settings& setti
   ProblemInput input;
   input.problem = plan.problem;
   input.target = &find_target({plan.problem.target, file.text, "target"});
+  if (plan.problem.target_version != input.traits().version ||
+      plan.problem.traits_revision != input.traits().revision) {
+    input.warnings.push_back(
+        fmt::format("the plan was made for version {} of target {}, this is {}",
+                    plan.problem.target_version, plan.problem.target, input.traits().version));
+  }
   const ClusterSpec& wanted = plan.problem.cluster;
   Settings device;
   device.set(

@@ -29,6 +29,10 @@ void on_signal(OnSignal what) {
   signalled = 0;
   handle(SIGINT, what == OnSignal::leave ? leave : note);
   handle(SIGTERM, what == OnSignal::leave ? leave : note);
+  // nohup has it ignored, and means it.
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) handle(SIGHUP, what == OnSignal::leave ? leave : note);
   handle(SIGPIPE, SIG_IGN);
 }
 

@@ -2,7 +2,7 @@
 
 namespace planwright::cli {
 
-/// What SIGINT and SIGTERM do. Nothing is printed by either.
+/// What SIGINT, SIGTERM and SIGHUP do. Nothing is printed by any.
 enum class OnSignal {
   leave,  ///< the process ends at once with 130: nothing is under way that would have to be kept
   ask,    ///< a flag is set, which the launcher and the loop poll; a second signal does no more

@@ -38,13 +38,6 @@ const Verb kVerb{
     .takes_file = true,
 };
 
-/// Trials that say something about their candidates.
-std::vector<Trial> finished_trials(studies::Store& store, const studies::StudyRef& study) {
-  std::vector<Trial> trials = store.trials(study);
-  trials.erase(std::remove_if(trials.begin(), trials.end(), studies::cut_short), trials.end());
-  return trials;
-}
-
 /// A study that was made or found, and what was measured for it before.
 struct OpenStudy {
   studies::Store store;
@@ -59,7 +52,7 @@ OpenStudy open_study(const Settings& settings, const Problem& problem, const Con
     console.story(fmt::format("{} of a tuner that is gone: now failed, to be tried again",
                               counted(dead, "probe")));
   }
-  std::vector<Trial> history = finished_trials(store, ref);
+  std::vector<Trial> history = studies::conclusive_trials(store, ref);
   for (const std::string& warning : store.take_warnings()) console.warning(warning);
   return {std::move(store), ref, std::move(history)};
 }
@@ -131,15 +124,20 @@ int run_tune(const Arguments& arguments) {
   OpenStudy study = open_study(line.settings, input.problem, console);
   tell_start(input.problem, space, study, console);
   const Calibration prior = read_prior(input, line.settings, Benchmark::run, console);
-  TuneSession session(input, study.store, study.ref, options, console, line.common.seed);
+  TuneSession session(input, study.store, study.ref, study.history, options, console,
+                      line.common.seed);
   const Plan plan = search::tune(input.problem, input.traits(), space, prior, study.history,
                                  session.hooks(), budget, line.common.seed);
 
   tell_result(input, plan, study, console);
-  if (interrupted()) throw launcher::Interrupted();
+  if (interrupted()) {
+    console.story("everything that was finished is recorded; the same command goes on from here");
+    throw launcher::Interrupted();
+  }
+  if (!plan.host_failure.empty()) throw WorldError(plan.host_failure);
   if (plan.winner) return kExitDone;
   const Ending ending =
-      ending_without_plan(input, space, prior, finished_trials(study.store, study.ref));
+      ending_without_plan(input, space, prior, studies::conclusive_trials(study.store, study.ref));
   console.failure(ending.message);
   return ending.exit_code;
 }

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/devices_turn.h"
+#include "cli/print_probe.h"
 #include "cli/print_tune.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -25,16 +27,20 @@ double unix_now() {
 }  // namespace
 
 TuneSession::TuneSession(const ProblemInput& input, studies::Store& store, studies::StudyRef study,
-                         launcher::RunOptions options, const Console& console, std::uint64_t seed)
+                         const std::vector<Trial>& history, launcher::RunOptions options,
+                         const Console& console, std::uint64_t seed)
     : input_(input),
       store_(store),
       study_(std::move(study)),
       options_(std::move(options)),
       console_(console),
-      seed_(seed) {}
+      seed_(seed) {
+  for (const Trial& trial : history) known_.insert(trial.number);
+}
 
 search::TuneHooks TuneSession::hooks() {
-  return {.probe = [this](const Proposal& proposal) { return probe(proposal); },
+  return {.begin_round = [this] { return begin_round(); },
+          .probe = [this](const Proposal& proposal) { return probe(proposal); },
           .record = [this](Trial& trial) { record(trial); },
           .on_refit = [this](const Calibration& calibration,
                              const search::ModelError& error) { refitted(calibration, error); },
@@ -42,17 +48,34 @@ search::TuneHooks TuneSession::hooks() {
           .interrupted = interrupted};
 }
 
+std::vector<Trial> TuneSession::begin_round() {
+  if (!devices_.held()) {
+    try {
+      devices_ = await_devices(console_);
+    } catch (const launcher::Interrupted&) {
+      return {};
+    }
+  }
+  std::vector<Trial> news;
+  for (Trial& trial : studies::conclusive_trials(store_, study_)) {
+    if (known_.insert(trial.number).second) news.push_back(std::move(trial));
+  }
+  return news;
+}
+
 Outcome TuneSession::probe(const Proposal& proposal) {
   number_ = store_.claim(study_, proposal);
   last_beat_s_ = launcher::monotonic_s();
   console_.story(proposal_text(number_, proposal, console_.story_paint()));
   console_.print_json(probe_started_json(number_, proposal));
-  try {
-    return run(proposal);
-  } catch (const launcher::Interrupted&) {
+  Outcome outcome = run(proposal);
+  if (outcome.kind() == OutcomeKind::environment) {
     store_.abandon(study_, number_);
-    return {Failure{OutcomeKind::environment, "interrupted", "", std::nullopt}, {}};
+    devices_ = {};
+    console_.story(
+        fmt::format("     not measured: {}", outcome_text(outcome, console_.story_paint())));
   }
+  return outcome;
 }
 
 Outcome TuneSession::run(const Proposal& proposal) {
@@ -65,7 +88,11 @@ Outcome TuneSession::run(const Proposal& proposal) {
   };
   const auto job = launcher::make_train_job(input_.problem, proposal.candidate, proposal.scope,
                                             input_.traits(), seed_);
-  return launcher::run_probe(job, options);
+  try {
+    return launcher::run_probe(job, options);
+  } catch (const launcher::Interrupted&) {
+    return {Failure{OutcomeKind::environment, "interrupted", "", std::nullopt}, {}};
+  }
 }
 
 /// A heartbeat that cannot be written is worth a warning, not the probe that runs.
@@ -83,6 +110,8 @@ void TuneSession::keep_alive() {
 void TuneSession::record(Trial& trial) {
   trial.number = number_;
   trial.number = store_.finish(study_, trial);
+  known_.insert(trial.number);
+  devices_ = {};
   console_.story(finished_text(trial, console_.story_paint()));
   console_.print_json(probe_finished_json(trial));
   for (const std::string& warning : store_.take_warnings()) console_.warning(warning);

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <vector>
 
 #include "cli/console.h"
 #include "cli/problem_input.h"
+#include "launcher/device_lock.h"
 #include "search/tune.h"
 #include "studies/store.h"
 
@@ -13,13 +16,19 @@ namespace planwright::cli {
 /// and told on the console. Lives as long as the loop.
 class TuneSession {
  public:
+  /// `history`: the trials that the loop begins with.
   TuneSession(const ProblemInput& input, studies::Store& store, studies::StudyRef study,
-              launcher::RunOptions options, const Console& console, std::uint64_t seed);
+              const std::vector<Trial>& history, launcher::RunOptions options,
+              const Console& console, std::uint64_t seed);
 
   search::TuneHooks hooks();
 
  private:
-  /// Claims a row first. An interrupted probe comes back as a failure, its row closed.
+  /// The devices are this session's until the trial is recorded or given up. Nothing is new if a
+  /// signal comes while it waits for them.
+  std::vector<Trial> begin_round();
+  /// Claims a row first. A probe that was interrupted, or that this host could not carry out, comes
+  /// back as a failure of the environment, its row closed.
   Outcome probe(const Proposal& proposal);
   Outcome run(const Proposal& proposal);
   void record(Trial& trial);
@@ -34,6 +43,8 @@ class TuneSession {
   std::uint64_t seed_;
   std::int64_t number_ = -1;  ///< of the trial that runs
   double last_beat_s_ = 0;
+  std::set<std::int64_t> known_;  ///< numbers of the trials that the loop has
+  launcher::DeviceLock devices_;
 };
 
 }  // namespace planwright::cli

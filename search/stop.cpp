@@ -26,7 +26,8 @@ Outlook outlook(const Ranking& ranking, const Evidence& evidence, const Pruned& 
 std::optional<std::string> budget_spent(const Budget& budget, int finished_trials,
                                         double seconds_of_run) {
   if (budget.probes && finished_trials >= *budget.probes) {
-    return fmt::format("the budget of {} probes is spent", *budget.probes);
+    return fmt::format("the budget of {} probe{} is spent", *budget.probes,
+                       *budget.probes == 1 ? "" : "s");
   }
   if (budget.seconds && seconds_of_run >= *budget.seconds) {
     return fmt::format("the budget of {:.0f} s is spent", *budget.seconds);

@@ -1,6 +1,7 @@
 #include "search/tune.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -92,6 +93,14 @@ Trial run_probe(const Setting& setting, const Proposal& proposal, const TuneHook
   return trial;
 }
 
+/// Whether others finished something.
+bool take_news(const TuneHooks& hooks, std::vector<Trial>& history) {
+  if (!hooks.begin_round) return false;
+  std::vector<Trial> news = hooks.begin_round();
+  std::move(news.begin(), news.end(), std::back_inserter(history));
+  return !news.empty();
+}
+
 ModelError model_error(const Setting& setting, const Calibration& calibration,
                        const std::vector<Trial>& history) {
   const auto median = [&](const Calibration& each) {
@@ -121,6 +130,40 @@ Plan conclude(const Setting& setting, const Round& round, const std::vector<Tria
   return plan;
 }
 
+/// Why the loop ended.
+struct Ending {
+  std::string stopped;
+  std::string host_failure;
+};
+
+Ending loop(const Setting& setting, Round& round, std::vector<Trial>& history,
+            const TuneHooks& hooks) {
+  const double began = hooks.now();
+  const auto interrupted = [&] { return hooks.interrupted && hooks.interrupted(); };
+  int host_failures = 0;
+  while (!interrupted()) {
+    if (take_news(hooks, history)) round = assess(setting, history);
+    if (interrupted()) break;
+    const auto next = decide(setting, round, history, hooks.now() - began);
+    if (const auto* reason = std::get_if<std::string>(&next)) return {*reason, ""};
+
+    Trial trial = run_probe(setting, proposal_for(setting, round, std::get<Choice>(next)), hooks);
+    if (trial.outcome.failure() && interrupted()) break;  // cut short: not a finished trial
+    if (trial.outcome.kind() == OutcomeKind::environment) {
+      if (++host_failures < kHostFailuresInARow) continue;
+      return {"this host cannot probe", trial.outcome.failure()->detail};
+    }
+    host_failures = 0;
+    hooks.record(trial);
+    history.push_back(std::move(trial));
+    round = assess(setting, history);
+    if (hooks.on_refit) {
+      hooks.on_refit(round.calibration, model_error(setting, round.calibration, history));
+    }
+  }
+  return {"interrupted", ""};
+}
+
 }  // namespace
 
 Plan tune(const Problem& problem, const TargetTraits& traits, const Space& space,
@@ -135,30 +178,13 @@ Plan tune(const Problem& problem, const TargetTraits& traits, const Space& space
                         seed,
                         problem_hash(problem),
                         quantify(problem, traits, space)};
-  const auto interrupted = [&] { return hooks.interrupted && hooks.interrupted(); };
-  std::string stopped = "interrupted";
-
   Round round = assess(setting, history);
-  while (!interrupted()) {
-    const auto next = decide(setting, round, history, hooks.now() - began);
-    if (const auto* reason = std::get_if<std::string>(&next)) {
-      stopped = *reason;
-      break;
-    }
-    const Proposal proposal = proposal_for(setting, round, std::get<Choice>(next));
-    Trial trial = run_probe(setting, proposal, hooks);
-    if (trial.outcome.failure() && interrupted()) break;  // cut short: not a finished trial
-    hooks.record(trial);
-    history.push_back(std::move(trial));
-    round = assess(setting, history);
-    if (hooks.on_refit) {
-      hooks.on_refit(round.calibration, model_error(setting, round.calibration, history));
-    }
-  }
+  Ending ending = loop(setting, round, history, hooks);
 
   Plan plan = conclude(setting, round, history);
   plan.seconds = hooks.now() - began;
-  plan.stopped = stopped;
+  plan.stopped = std::move(ending.stopped);
+  plan.host_failure = std::move(ending.host_failure);
   return plan;
 }
 

@@ -21,6 +21,10 @@ struct ModelError {
 
 /// Everything of the world that the loop touches.
 struct TuneHooks {
+  /// Begins a round: from now until its trial is recorded nobody else measures on these devices.
+  /// Returns the trials that others finished since the last round, who tune the same study; may be
+  /// empty.
+  std::function<std::vector<Trial>()> begin_round;
   /// Runs the probe and waits for its end. Whoever stores trials claims one here, before it starts.
   std::function<Outcome(const Proposal&)> probe;
   /// Makes a finished trial safe before anything else happens, and gives it its number.
@@ -32,6 +36,11 @@ struct TuneHooks {
   /// is true was cut short: it is not a finished trial, is not recorded, and may be tried again.
   std::function<bool()> interrupted;
 };
+
+/// A probe that the host could not carry out (OutcomeKind::environment) says nothing of its
+/// candidate: it is not recorded, costs none of the budget, and is tried again. So many in a row
+/// end the run.
+constexpr int kHostFailuresInARow = 2;
 
 /// Proposes, probes, records, refits, until the budget is spent, the space is, or nothing that is
 /// untried is likely to win. The candidates whose measurements cannot be told from the best one's

@@ -271,4 +271,10 @@ bool cut_short(const Trial& trial) {
   return failure != nullptr && failure->detail == kUnreported;
 }
 
+std::vector<Trial> conclusive_trials(Store& store, const StudyRef& study) {
+  std::vector<Trial> trials = store.trials(study);
+  trials.erase(std::remove_if(trials.begin(), trials.end(), cut_short), trials.end());
+  return trials;
+}
+
 }  // namespace planwright::studies

@@ -115,4 +115,7 @@ class Store {
 /// nothing about its candidate.
 bool cut_short(const Trial& trial);
 
+/// The finished trials that were not cut short, by number.
+std::vector<Trial> conclusive_trials(Store& store, const StudyRef& study);
+
 }  // namespace planwright::studies

@@ -1,5 +1,6 @@
 #include "estimator/spec/soundness.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -21,11 +22,23 @@ class Checked {
   Checked(std::string source, std::string object)
       : source_(std::move(source)), object_(std::move(object)) {}
 
+  void name(const char* key, const std::string& value) const {
+    const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+    if (std::any_of(value.begin(), value.end(), control)) {
+      refuse(key, "", "must be of printable characters");
+    }
+  }
   void count(const char* key, std::int64_t value,
              std::int64_t most = std::numeric_limits<std::int64_t>::max()) const {
     if (value < 1) refuse(key, std::to_string(value), "must be at least 1");
     if (value > most) {
       refuse(key, std::to_string(value), "must be at most " + std::to_string(most));
+    }
+  }
+  /// A rate in a unit in which anything real is at least one.
+  void rate(const char* key, double value) const {
+    if (!(value >= 1) || !std::isfinite(value)) {
+      refuse(key, std::to_string(value), "must be a number of at least 1");
     }
   }
   /// Zero stands for one that is not known.
@@ -57,6 +70,7 @@ void check_block(const Checked& at, const BlockSpec& block) {
 
 void check_model(const ModelSpec& model, const std::string& source) {
   const Checked at(source, "model");
+  at.name("name", model.name);
   at.count("hidden", model.hidden);
   at.count("vocab", model.vocab);
   if (model.positions == Positions::learned) at.count("max_positions", model.max_positions);
@@ -79,18 +93,20 @@ void check_cluster(const ClusterSpec& cluster, const std::string& source) {
     at.refuse("nodes", std::to_string(cluster.nodes), "must make at most 10^9 devices");
   }
   const Checked device(source, "cluster.device");
+  device.name("name", cluster.device.name);
   device.count("memory_bytes", cluster.device.memory.value);
   device.amount("memory_bytes_per_s", cluster.device.memory_bandwidth.value);
   for (const auto& peak : {cluster.device.fp64, cluster.device.fp32, cluster.device.tf32,
                            cluster.device.bf16, cluster.device.fp16, cluster.device.fp8}) {
-    if (peak) device.amount("flops_per_s", peak->value);
+    if (peak) device.rate("flops_per_s", peak->value);
   }
   if (cluster.devices() > 1 && cluster.links.empty()) {
     at.refuse("links", "[]", "must hold one that spans all devices");
   }
   const Checked link(source, "cluster.links");
   for (const Link& each : cluster.links) {
-    link.amount("bytes_per_s", each.bandwidth.value);
+    link.name("name", each.name);
+    link.rate("bytes_per_s", each.bandwidth.value);
     link.amount("latency_s", each.latency.value);
   }
 }
@@ -100,7 +116,9 @@ void check_workload(const Workload& workload, const std::string& source) {
   at.count("seq", workload.seq);
   at.count("global_batch", workload.global_batch);
   if (real(workload.seq) * real(workload.global_batch) > kMostCounted) {
-    at.refuse("global_batch", std::to_string(workload.global_batch),
+    const bool long_sequence = workload.seq > workload.global_batch;
+    at.refuse(long_sequence ? "seq" : "global_batch",
+              std::to_string(std::max(workload.seq, workload.global_batch)),
               "must make at most 2^50 tokens in a step");
   }
   const double fraction = workload.headroom.fraction;
@@ -125,6 +143,11 @@ void require_sound(const Problem& problem, const std::string& source) {
   check_model(problem.model, source);
   check_cluster(problem.cluster, source);
   check_workload(problem.workload, source);
+  if (capacity(problem).value < 1) {
+    Checked(source, "workload")
+        .refuse("headroom", std::to_string(problem.workload.headroom.bytes.value) + " bytes",
+                "must leave some of the device's memory");
+  }
 }
 
 }  // namespace planwright

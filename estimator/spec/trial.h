@@ -49,6 +49,7 @@ struct Plan {
   double gain_left = 0;  ///< expected gain of the best untried candidate, fraction of the winner
   std::optional<double> error_before, error_after;  ///< median |log(measured / predicted)| of time
   std::string stopped;                              ///< why the loop ended
+  std::string host_failure{};  ///< what the host could not do, if that ended it
   bool operator==(const Plan&) const = default;
 };
 

@@ -22,6 +22,8 @@ void send_to(int stream, const std::string& path) {
 
 [[noreturn]] void become(const CommandPlace& place, const std::string& program,
                          std::vector<char*> argv) {
+  // Tests that run side by side do not wait for each other's devices.
+  setenv("XDG_RUNTIME_DIR", place.folder.c_str(), 1);
   for (const auto& [name, value] : place.environment) setenv(name.c_str(), value.c_str(), 1);
   if (chdir(place.folder.c_str()) != 0) _exit(126);
   execv(program.c_str(), argv.data());

@@ -254,6 +254,15 @@ TEST_F(CommandProcess, FailsWithoutItsWorker) {
   EXPECT_TRUE(told) << doctor.out;
 }
 
+TEST_F(CommandProcess, EndsInOrderWithNobodyToTell) {
+  const std::string program = std::string(PLANWRIGHT_BIN_DIR) + "/planwright";
+  for (const char* closed : {"2>/dev/full", "2>&-"}) {
+    const CommandResult result = run_command({folder_.path(), {}, "/bin/sh"},
+                                             {"-c", program + " estimate --bogus " + closed});
+    EXPECT_EQ(result.code, 2) << closed;
+  }
+}
+
 TEST_F(CommandProcess, FailsWhereTheResultCannotBeWritten) {
   const CommandPlace place{folder_.path(), {}, "/bin/sh"};
   const std::string program = std::string(PLANWRIGHT_BIN_DIR) + "/planwright";

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
 
 #include "command.h"
 #include "tests/support/fault.h"
@@ -258,6 +259,38 @@ TEST_F(TuneProcess, TriesAgainWhatAKilledTunerLeft) {
   const auto lines = json_lines(again.out);
   EXPECT_EQ(lines.front()["number"], 1) << "no trial number twice";
   EXPECT_EQ(trial_states(), (std::map<std::string, int>{{"COMPLETE", 1}, {"FAIL", 1}}));
+}
+
+TEST_F(TuneProcess, TwoTunersOfAStudyShareItsProbesAndTheDevices) {
+  RunningCommand first(place(), words("tune study.toml --json --probes 4"));
+  RunningCommand second(place(), words("tune study.toml --json --probes 4"));
+  const CommandResult results[] = {first.wait(), second.wait()};
+  std::set<std::string> probes;  // a repeat takes more steps
+  std::vector<Json> finished;
+  for (const CommandResult& result : results) {
+    EXPECT_EQ(result.code, 0) << result.err;
+    const auto lines = json_lines(result.out);
+    for (const Json& line : lines) {
+      if (line["event"] != "probe_finished") continue;
+      finished.push_back(line);
+      probes.insert(line["candidate"].dump() + std::to_string(line["steps_s"].size()));
+    }
+  }
+  EXPECT_GE(finished.size(), 2u);
+  EXPECT_EQ(probes.size(), finished.size()) << "none twice";
+  EXPECT_EQ(one("history list")["rows"][0]["trials"]["COMPLETE"], finished.size());
+}
+
+TEST_F(TuneProcess, AHostThatCannotProbeIsTheWorldsFailureAndCostsNoProbe) {
+  const std::string full = folder_ / "no-such-folder";
+  const CommandResult failed =
+      run_command({folder_.path(), {{"TMPDIR", full}}}, words("tune study.toml --json"));
+  EXPECT_EQ(failed.code, 1) << failed.err;
+  EXPECT_NE(failed.err.find(full), std::string::npos) << failed.err;
+  EXPECT_EQ(json_lines(failed.out).back()["probes"], 0);
+  const CommandResult mended = run("tune study.toml --json");
+  EXPECT_EQ(mended.code, 0) << mended.err;
+  EXPECT_EQ(json_lines(mended.out).back()["probes"], 2);
 }
 
 TEST_F(TuneProcess, SaysThatNothingFits) {

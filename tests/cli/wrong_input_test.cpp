@@ -131,7 +131,7 @@ const WrongInput kRows[] = {
     {"NoSeq", "estimate --model gpt2 --device cpu", "--seq|is required"},
     {"ZeroSeq", "estimate --model gpt2 --device cpu --seq 0", "--seq = 0|at least 1"},
     {"HugeSeq", "estimate --model gpt2 --device cpu --seq 9000000000000000000",
-     "workload.global_batch|2^50 tokens"},
+     "workload.seq = 9000000000000000000|2^50 tokens"},
     {"NoGlobalBatch", "plan --model gpt2 --device cpu --seq 8", "--global-batch|is required"},
     {"BadJob", "estimate {base} --job train", "--job = train|must be one of pretrain"},
     {"BadTarget", "estimate {base} --target buildin", "--target = buildin|did you mean builtin?"},

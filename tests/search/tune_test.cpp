@@ -72,6 +72,7 @@ struct Night {
 struct Disturbance {
   std::function<std::optional<Outcome>(const Proposal&)> instead;  ///< of the cluster's outcome
   std::function<bool(std::size_t probes)> interrupted;
+  std::function<std::vector<Trial>()> news;
 };
 
 Night tune_on(const Arena& on, SimulatedCluster& cluster, const Budget& budget,
@@ -97,6 +98,7 @@ Night tune_on(const Arena& on, SimulatedCluster& cluster, const Budget& budget,
     EXPECT_EQ(made.errors.size(), made.trials.size()) << "recorded before anything else";
   };
   hooks.now = [&] { return cluster.now(); };
+  hooks.begin_round = disturbance.news;
   if (disturbance.interrupted) {
     hooks.interrupted = [&] { return disturbance.interrupted(begun); };
   }
@@ -258,7 +260,7 @@ TEST(Tune, EndsWhenEverythingFails) {
   SimulatedCluster cluster = cluster_of({}, 2);
   Disturbance disturbance;
   disturbance.instead = [](const Proposal&) -> std::optional<Outcome> {
-    return Outcome{Failure{OutcomeKind::environment, "no such program", "", std::nullopt}, {}};
+    return Outcome{Failure{OutcomeKind::crashed, "rank 0 ended with code 3", "", std::nullopt}, {}};
   };
   const Night made = tune_on(arena(), cluster, {}, {}, disturbance);
   EXPECT_FALSE(made.plan.winner.has_value());
@@ -290,6 +292,51 @@ TEST(Tune, AProbeCutShortIsNotATrial) {
   const Night made = tune_on(arena(), cluster, probes(20), {}, disturbance);
   EXPECT_EQ(made.trials.size(), 2u);
   EXPECT_EQ(made.plan.stopped, "interrupted");
+}
+
+Outcome host_failure() {
+  return {Failure{OutcomeKind::environment, "no space left", "", std::nullopt}, {}};
+}
+
+TEST(Tune, AFailureOfTheHostIsNoTrialAndTriedAgain) {
+  SimulatedCluster cluster = cluster_of({}, 1);
+  Disturbance disturbance;
+  std::vector<Candidate> asked;
+  disturbance.instead = [&](const Proposal& proposal) -> std::optional<Outcome> {
+    asked.push_back(proposal.candidate);
+    return asked.size() % 2 == 1 ? std::optional(host_failure()) : std::nullopt;
+  };
+  const Night made = tune_on(arena(), cluster, probes(4), {}, disturbance);
+  EXPECT_EQ(made.plan.probes, 4);
+  ASSERT_EQ(asked.size(), 8u);
+  for (std::size_t i = 0; i < asked.size(); i += 2) EXPECT_EQ(asked[i], asked[i + 1]);
+  EXPECT_TRUE(made.plan.host_failure.empty());
+}
+
+TEST(Tune, AHostThatCannotProbeEndsTheRunAndCostsNothing) {
+  SimulatedCluster cluster = cluster_of({}, 1);
+  Disturbance disturbance;
+  disturbance.instead = [](const Proposal&) { return std::optional(host_failure()); };
+  const Night made = tune_on(arena(), cluster, probes(4), {}, disturbance);
+  EXPECT_EQ(made.plan.host_failure, "no space left");
+  EXPECT_TRUE(made.trials.empty());
+  EXPECT_EQ(made.plan.probes, 0);
+}
+
+TEST(Tune, WhatOthersFinishInTheSameStudyCountsAsTried) {
+  SimulatedCluster mine = cluster_of({}, 1);
+  SimulatedCluster theirs = cluster_of({}, 2);
+  const std::vector<Trial> others = tune_on(arena(), theirs, probes(3)).trials;
+  Disturbance disturbance;
+  disturbance.news = [&, round = 0]() mutable {
+    return round++ == 0 ? others : std::vector<Trial>{};
+  };
+  const Night made = tune_on(arena(), mine, probes(6), {}, disturbance);
+  EXPECT_EQ(made.plan.probes, 6) << "the budget is the study's";
+  EXPECT_EQ(made.trials.size(), 3u);
+  for (const Trial& trial : made.trials) {
+    for (const Trial& other : others) EXPECT_NE(trial.candidate, other.candidate);
+  }
 }
 
 TEST(Tune, AnInterruptionBeforeTheFirstProbeMakesNone) {
