@@ -36,11 +36,10 @@ std::string illegal_text(const search::Space& space) {
 std::string nearest_miss_text(const search::Space& space, const search::Ranking& ranking,
                               const std::vector<estimator::Quantities>& quantities,
                               const estimator::Pricer& pricer) {
-  if (ranking.too_large.empty()) return "";
-  const std::size_t nearest = ranking.too_large.front();
-  const Candidate& candidate = space.legal[nearest];
-  return fmt::format("the nearest, {}: {}", describe(candidate),
-                     pricer.estimate(candidate, quantities[nearest]).reason);
+  const auto nearest = search::nearest_miss(space, ranking, quantities, pricer);
+  if (!nearest) return "";
+  return fmt::format("the nearest, {}: {}", describe(space.legal[ranking.too_large.front()]),
+                     nearest->reason);
 }
 
 std::string infeasible_text(const search::Space& space, const search::Ranking& ranking,

@@ -38,7 +38,7 @@ Ranking rank(const Space& space, const std::vector<estimator::Quantities>& quant
 std::optional<Estimate> nearest_miss(const Space& space, const Ranking& ranking,
                                      const std::vector<estimator::Quantities>& quantities,
                                      const estimator::Pricer& pricer) {
-  if (!ranking.fits.empty() || ranking.too_large.empty()) return std::nullopt;
+  if (ranking.too_large.empty()) return std::nullopt;
   const std::size_t nearest = ranking.too_large.front();
   return pricer.estimate(space.legal[nearest], quantities[nearest]);
 }

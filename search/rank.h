@@ -34,8 +34,8 @@ std::vector<estimator::Quantities> quantify(const Problem& problem, const Target
 Ranking rank(const Space& space, const std::vector<estimator::Quantities>& quantities,
              const estimator::Pricer& pricer);
 
-/// The estimate of the plan that is nearest to fitting; its reason names the account, the shortfall
-/// and the smallest change that fits. nullopt if some plan fits, or none is legal.
+/// The estimate of the too large plan that is nearest to fitting; its reason names the account, the
+/// shortfall and the smallest change that fits. nullopt if none is too large.
 std::optional<Estimate> nearest_miss(const Space& space, const Ranking& ranking,
                                      const std::vector<estimator::Quantities>& quantities,
                                      const estimator::Pricer& pricer);

@@ -99,6 +99,7 @@ at::Tensor block_output(const BlockContext& c, const BlockState& s) {
   return y;
 }
 
+// x is taken: nobody else keeps it.  NOLINTNEXTLINE(performance-unnecessary-value-param)
 void block_backward(const BlockContext& c, BlockState s, at::Tensor x, const at::Tensor& dy) {
   const BlockWeights& w = c.weights;
   mlp_backward(c, s, dy);

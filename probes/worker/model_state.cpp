@@ -106,15 +106,16 @@ BlockWeights block_weights(const Views& views, const ModelSpec& model, std::int6
 RotaryTables rotary_tables(const ModelSpec& model, std::int64_t seq,
                            const at::TensorOptions& type) {
   const std::int64_t half = model.block(0).head_dim / 2;
-  const RotaryTables tables{at::empty({seq, half}, type), at::empty({seq, half}, type)};
+  RotaryTables tables{at::empty({seq, half}, type), at::empty({seq, half}, type)};
   const auto host = [&](const at::Tensor& table) {
     return table.is_cpu() ? table : at::empty({seq, half}, type.device(at::kCPU));
   };
   const at::Tensor cos = host(tables.cos), sin = host(tables.sin);
   AT_DISPATCH_FLOATING_TYPES(cos.scalar_type(), "rotary_tables", [&] {
     for (std::int64_t i = 0; i < seq * half; ++i) {
+      const std::int64_t position = i / half;
       const double exponent = -2.0 * static_cast<double>(i % half) / static_cast<double>(2 * half);
-      const double angle = static_cast<double>(i / half) * std::pow(model.rope_theta, exponent);
+      const double angle = static_cast<double>(position) * std::pow(model.rope_theta, exponent);
       cos.data_ptr<scalar_t>()[i] = static_cast<scalar_t>(std::cos(angle));
       sin.data_ptr<scalar_t>()[i] = static_cast<scalar_t>(std::sin(angle));
     }

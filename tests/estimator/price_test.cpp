@@ -16,7 +16,6 @@ namespace {
 using testing::data_parallel;
 using testing::fake_problem;
 using testing::fake_traits;
-using testing::tiny_gpt;
 using testing::tiny_llama;
 
 /// Round numbers: 1e9 flop/s, 1e8 bytes/s of memory …

@@ -1,10 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "estimator/spec/text_file.h"
 #include "tests/support/fault.h"
+#include "tests/support/test_folder.h"
 
 namespace planwright {
 namespace {
@@ -13,10 +11,8 @@ using testing::fault_of;
 
 class TextFile : public ::testing::Test {
  protected:
-  TextFile() { std::ofstream(path_) << std::string(70000, 'x') << "end"; }
-  ~TextFile() override { std::filesystem::remove(path_); }
-
-  const std::string path_ = ::testing::TempDir() + "/text-file-test";
+  const testing::TestFolder folder_;
+  const std::string path_ = folder_.put("file", std::string(70000, 'x') + "end");
 };
 
 TEST_F(TextFile, IsReadAsAWhole) {

@@ -143,7 +143,7 @@ TEST(NearestMiss, NamesAccountShortfallAndWhatIsNearest) {
   }
 }
 
-TEST(NearestMiss, IsForSpacesInWhichNothingFits) {
+TEST(NearestMiss, IsNoneWhereNothingIsTooLarge) {
   Situation situation;
   situation.problem = fake_problem(testing::tiny_llama(), 2, Precision::bf16);
   situation.calibration =

@@ -15,7 +15,6 @@ namespace {
 
 using testing::fake_problem;
 using testing::fake_traits;
-using testing::tiny_gpt;
 using testing::tiny_llama;
 
 Problem four_devices() {

@@ -100,8 +100,8 @@ TEST_F(StoreTest, GivesBackEveryTrialAsItWas) {
     Store store = open();
     const StudyRef study = store.open_study("night", sample_problem());
     int step = 0;
-    for (Outcome outcome : {measured(1.0 / 3.0, Bytes{8000}), ran_full(),
-                            failed(OutcomeKind::crashed), failed(OutcomeKind::timed_out)}) {
+    for (const Outcome& outcome : {measured(1.0 / 3.0, Bytes{8000}), ran_full(),
+                                   failed(OutcomeKind::crashed), failed(OutcomeKind::timed_out)}) {
       const Proposal proposal = sample_proposal(step++);
       const Trial trial = sample_trial(study, store.claim(study, proposal), proposal, outcome);
       EXPECT_EQ(store.finish(study, trial), trial.number);

@@ -20,13 +20,13 @@ class TestFolder {
 
   /// Writes `text` to `name`, making the folders above it.
   std::string put(const std::string& name, const std::string& text) const {
-    const std::string file = *this / name;
+    std::string file = *this / name;
     std::filesystem::create_directories(std::filesystem::path(file).parent_path());
     launcher::write_file(file, text);
     return file;
   }
   std::string put_script(const std::string& name, const std::string& body) const {
-    const std::string file = put(name, "#!/bin/sh\n" + body + "\n");
+    std::string file = put(name, "#!/bin/sh\n" + body + "\n");
     chmod(file.c_str(), 0755);
     return file;
   }

@@ -1,5 +1,6 @@
 #include "model_fixture.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/rand_like.h>
 #include <ATen/ops/zeros.h>
 

@@ -31,7 +31,7 @@ launcher::LaunchConfig emit(const launcher::EmitRequest& request) {
       {"OMP_NUM_THREADS", std::to_string(request.plan.problem.cluster.threads_per_rank)}};
   config.evidence = request.plan.evidence.kind;
   if (config.evidence == launcher::EvidenceKind::predicted) {
-    config.warnings.push_back("this plan is predicted, not measured");
+    config.warnings.emplace_back("this plan is predicted, not measured");
   }
   return config;
 }
