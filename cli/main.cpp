@@ -73,7 +73,7 @@ int run(const Arguments& words) {
     print_overview();
     return kExitWrongInput;
   }
-  const std::string first = words.front();
+  const std::string& first = words.front();
   const Arguments rest(words.begin() + 1, words.end());
   if (first == "--help" || first == "-h" || first == "help") return help(rest);
   if (first == "--version") {

@@ -104,7 +104,7 @@ std::optional<Cause> own_cause(const RankFate& fate, const RunEnd& end) {
     return failure(OutcomeKind::environment, fate, fate.not_started);
   }
   if (ended_for_a_peer(fate)) return std::nullopt;
-  const auto cause = cause_in_report(fate);
+  auto cause = cause_in_report(fate);
   if (cause && is_out_of_memory(*cause)) return cause;
   // Ranks that are told to end break one another's collectives, whatever they call it.
   if (fate.ordered && end.stopped_by != StoppedBy::nobody) return std::nullopt;
@@ -122,7 +122,7 @@ std::optional<Cause> own_cause(const RankFate& fate, const RunEnd& end) {
 std::optional<Cause> first_cause(const RunEnd& end) {
   std::optional<Cause> first;
   for (const RankFate& fate : end.ranks) {
-    const auto cause = own_cause(fate, end);
+    auto cause = own_cause(fate, end);
     if (cause && is_out_of_memory(*cause)) return cause;
     if (cause && !first) first = cause;
   }

@@ -188,7 +188,7 @@ StudyRef find_study(Store& store, const std::string& name) {
 }
 
 StudyRef find_study(Store& store, const std::string& name, const Problem& problem) {
-  const StudyRef study = find_study(store, name);
+  StudyRef study = find_study(store, name);
   Database& database = store.database();
   database.read([&] { require_problem(database, study.name, study.problem_hash, problem); });
   return study;
