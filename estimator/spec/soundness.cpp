@@ -1,7 +1,6 @@
 #include "estimator/spec/soundness.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 
@@ -13,6 +12,8 @@ namespace {
 constexpr double kMostCounted = 1125899906842624.0;  // 2^50; with 18 bytes each below 2^63
 constexpr std::int64_t kMostLayers = 1 << 16;
 constexpr double kMostDevices = 1e9;
+constexpr double kFastest = 1e30;
+constexpr double kLongest_s = 1e6;
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
@@ -37,14 +38,17 @@ class Checked {
   }
   /// A rate in a unit in which anything real is at least one.
   void rate(const char* key, double value) const {
-    if (!(value >= 1) || !std::isfinite(value)) {
-      refuse(key, std::to_string(value), "must be a number of at least 1");
+    if (!(value >= 1 && value <= kFastest)) {
+      refuse(key, std::to_string(value), "must be a number from 1 to 10^30");
     }
   }
   /// Zero stands for one that is not known.
-  void amount(const char* key, double value) const {
-    if (!(value >= 0) || !std::isfinite(value)) {
-      refuse(key, std::to_string(value), "must be a number of zero or more");
+  void rate_if_known(const char* key, double value) const {
+    if (value != 0) rate(key, value);
+  }
+  void seconds(const char* key, double value) const {
+    if (!(value >= 0 && value <= kLongest_s)) {
+      refuse(key, std::to_string(value), "must be a number of seconds from 0 to 10^6");
     }
   }
   [[noreturn]] void refuse(const std::string& key, const std::string& value,
@@ -95,7 +99,7 @@ void check_cluster(const ClusterSpec& cluster, const std::string& source) {
   const Checked device(source, "cluster.device");
   device.name("name", cluster.device.name);
   device.count("memory_bytes", cluster.device.memory.value);
-  device.amount("memory_bytes_per_s", cluster.device.memory_bandwidth.value);
+  device.rate_if_known("memory_bytes_per_s", cluster.device.memory_bandwidth.value);
   for (const auto& peak : {cluster.device.fp64, cluster.device.fp32, cluster.device.tf32,
                            cluster.device.bf16, cluster.device.fp16, cluster.device.fp8}) {
     if (peak) device.rate("flops_per_s", peak->value);
@@ -107,7 +111,7 @@ void check_cluster(const ClusterSpec& cluster, const std::string& source) {
   for (const Link& each : cluster.links) {
     link.name("name", each.name);
     link.rate("bytes_per_s", each.bandwidth.value);
-    link.amount("latency_s", each.latency.value);
+    link.seconds("latency_s", each.latency.value);
   }
 }
 

@@ -181,8 +181,10 @@ const WrongInput kRows[] = {
      "cannot be measured here"},
     {"BadTime", "tune {base} --time soon", "--time = soon|must be a time"},
     {"NoProbes", "tune {base} --probes 0", "--probes = 0|at least 1"},
-    {"FolderForStore", "tune {base} --no-benchmark --storage {folder}", "is a folder"},
-    {"ForeignStore", "tune {base} --no-benchmark --storage {folder}/foreign.db", "foreign.db"},
+    {"FolderForStore", "tune {base} --no-benchmark --worker /bin/true --storage {folder}",
+     "is a folder"},
+    {"ForeignStore", "tune {base} --no-benchmark --worker /bin/true --storage {folder}/foreign.db",
+     "foreign.db"},
 
     {"NoQuestion", "history", "must be list, best or show N"},
     {"BadQuestion", "history lst", "history = lst|did you mean list?"},
