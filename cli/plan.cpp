@@ -36,7 +36,8 @@ std::size_t read_top(const Settings& settings) {
   return top == nullptr ? kTop : static_cast<std::size_t>(parse_count(*top, 1));
 }
 
-RankingReport make_report(const ManyCandidates& many, const Calibration& prior, std::size_t top) {
+RankingReport make_report(const ManyCandidates& many, const Calibration& prior, std::size_t top,
+                          bool explain) {
   const Problem& problem = many.input.problem;
   const TargetTraits& traits = many.input.traits();
   RankingReport report;
@@ -49,7 +50,10 @@ RankingReport make_report(const ManyCandidates& many, const Calibration& prior, 
     const std::size_t index = report.ranking.fits[i];
     report.top.push_back(pricer.estimate(report.space.legal[index], quantities[index]));
   }
-  report.nearest_miss = nearest_miss_text(report.space, report.ranking, quantities, pricer);
+  report.explain_dropped = explain;
+  if (explain) {
+    report.nearest_miss = nearest_miss_text(report.space, report.ranking, quantities, pricer);
+  }
   report.infeasible = infeasible_text(report.space, report.ranking, quantities, pricer);
   return report;
 }
@@ -66,8 +70,8 @@ int run_plan(const Arguments& arguments) {
   const ManyCandidates many = read_many_candidates(line.settings);
   for (const std::string& warning : many.input.warnings) console.warning(warning);
   const Calibration prior = read_prior(many.input, line.settings, Benchmark::if_known, console);
-  RankingReport report = make_report(many, prior, top);
-  report.explain_dropped = line.settings.marked(Table::none, "explain-dropped");
+  const bool explain = line.settings.marked(Table::none, "explain-dropped");
+  const RankingReport report = make_report(many, prior, top, explain);
 
   console.print(ranking_text(many.input.problem, report, console.result_paint()));
   Json json{{"schema", "planwright.plan/1"}};

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/spec/soundness.h"
+
 namespace planwright::hf {
 namespace {
 
@@ -42,11 +44,10 @@ void require_divides(const HfReader& config, std::string_view key, std::int64_t 
 }
 
 std::int64_t layer_count(const HfReader& config, const Spellings& spellings) {
-  constexpr std::int64_t kMost = 1 << 16;
   const std::int64_t layers = config.size(spellings);
-  if (layers > kMost) {
-    config.refuse(config.spelled(spellings), "must be at most " + std::to_string(kMost),
-                  std::to_string(kMost));
+  if (layers > kMostLayers) {
+    config.refuse(config.spelled(spellings), "must be at most " + std::to_string(kMostLayers),
+                  std::to_string(kMostLayers));
   }
   return layers;
 }

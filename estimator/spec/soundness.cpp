@@ -10,7 +10,6 @@ namespace planwright {
 namespace {
 
 constexpr double kMostCounted = 1125899906842624.0;  // 2^50; with 18 bytes each below 2^63
-constexpr std::int64_t kMostLayers = 1 << 16;
 constexpr double kMostDevices = 1e9;
 constexpr double kFastest = 1e30;
 constexpr double kLongest_s = 1e6;

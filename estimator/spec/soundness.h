@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "estimator/spec/problem.h"
@@ -9,6 +10,8 @@
 /// negative. Types alone do not say that. Each throws an InputError that names `source` and the
 /// key.
 namespace planwright {
+
+constexpr std::int64_t kMostLayers = 1 << 16;
 
 /// A model of at most 2^50 parameters.
 void require_countable(const ModelSpec& model, const std::string& source);

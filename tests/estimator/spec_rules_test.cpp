@@ -14,11 +14,8 @@ using testing::fake_traits;
 using testing::tiny_gpt;
 using testing::tiny_llama;
 
-Problem four_devices() {
-  Problem problem = fake_problem(tiny_llama(), 4, Precision::bf16);
-  problem.workload.global_batch = 8;
-  return problem;
-}
+/// With a global batch of 8.
+Problem four_devices() { return fake_problem(tiny_llama(), 4, Precision::bf16); }
 
 struct IllegalCandidate {
   const char* rule;
