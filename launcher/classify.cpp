@@ -26,6 +26,12 @@ constexpr std::array<std::string_view, 3> kLoaderMessages{
 constexpr std::array<std::string_view, 3> kHostMemoryMessages{
     "std::bad_alloc", "can't allocate memory", "Cannot allocate memory"};
 
+/// What the host lacks besides memory, as strerror says it. A rank that meets its peers without it
+/// takes that for the peers' fault.
+constexpr std::array<std::string_view, 5> kHostLacksMessages{
+    "Too many open files", "No space left on device", "Disk quota exceeded", "File too large",
+    "Read-only file system"};
+
 template <std::size_t N>
 bool mentions_any(std::string_view text, const std::array<std::string_view, N>& needles) {
   return std::any_of(needles.begin(), needles.end(),
@@ -36,6 +42,14 @@ std::string kept_tail(const std::string& log) {
   if (log.size() <= kKeptTail) return log;
   const std::size_t line = log.find('\n', log.size() - kKeptTail);
   return log.substr(line == std::string::npos ? log.size() - kKeptTail : line + 1);
+}
+
+std::string last_line(const std::string& log) {
+  const std::size_t end = log.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const std::size_t before = log.rfind('\n', end);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  return log.substr(begin, end + 1 - begin);
 }
 
 Failure failure(OutcomeKind kind, const RankFate& fate, std::string detail) {
@@ -56,9 +70,14 @@ const RankJobReport* broken_job(const RankFate& fate) {
   return broken == jobs.end() ? nullptr : &*broken;
 }
 
+bool blames_host(const RankJobReport& job) {
+  return mentions_any(job.message, kHostMemoryMessages) ||
+         mentions_any(job.message, kHostLacksMessages);
+}
+
 bool ended_for_a_peer(const RankFate& fate) {
   const RankJobReport* const job = broken_job(fate);
-  return job != nullptr ? job->end == RankEnd::peer_failed
+  return job != nullptr ? job->end == RankEnd::peer_failed && !blames_host(*job)
                         : fate.signal == 0 && fate.code == probes::kExitPeerFailed;
 }
 
@@ -72,9 +91,10 @@ std::optional<Cause> cause_in_report(const RankFate& fate) {
     oom.rank = fate.rank;
     return oom;
   }
-  const bool host_memory = mentions_any(job->message, kHostMemoryMessages);
-  return failure(host_memory ? OutcomeKind::host_out_of_memory : OutcomeKind::crashed, fate,
-                 fmt::format("rank {}: {}", fate.rank, job->message));
+  OutcomeKind kind = OutcomeKind::crashed;
+  if (mentions_any(job->message, kHostLacksMessages)) kind = OutcomeKind::environment;
+  if (mentions_any(job->message, kHostMemoryMessages)) kind = OutcomeKind::host_out_of_memory;
+  return failure(kind, fate, fmt::format("rank {}: {}", fate.rank, job->message));
 }
 
 Failure cause_in_signal(const RankFate& fate, bool oom_killed) {
@@ -87,12 +107,17 @@ Failure cause_in_signal(const RankFate& fate, bool oom_killed) {
 }
 
 Failure cause_in_code(const RankFate& fate) {
-  if (mentions_any(fate.log_tail, kLoaderMessages)) {
+  if (fate.code == probes::kExitNoReport) {
+    return failure(
+        OutcomeKind::environment, fate,
+        fmt::format("rank {} has no room for its report: {}", fate.rank, last_line(fate.log_tail)));
+  }
+  const bool host_memory = mentions_any(fate.log_tail, kHostMemoryMessages);
+  if (!host_memory && mentions_any(fate.log_tail, kLoaderMessages)) {
     return failure(
         OutcomeKind::environment, fate,
         fmt::format("the worker's libraries cannot be loaded: {}", kept_tail(fate.log_tail)));
   }
-  const bool host_memory = mentions_any(fate.log_tail, kHostMemoryMessages);
   return failure(
       host_memory ? OutcomeKind::host_out_of_memory : OutcomeKind::crashed, fate,
       fmt::format("rank {} ended with exit code {} and no report of why", fate.rank, fate.code));

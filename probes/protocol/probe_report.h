@@ -15,8 +15,9 @@
 #include "estimator/spec/outcome.h"
 #include "estimator/spec/words.h"
 
-/// What one rank answers: one JSON file, written to a temporary name, flushed and renamed before
-/// the process ends, so that a report that exists is whole.
+/// What one rank answers: one JSON file, written to a temporary name, flushed and renamed after
+/// each job, so that a report that exists is whole and a job that was finished is not lost with
+/// the process that runs the next one.
 namespace planwright::probes {
 
 /// How the rank itself saw a job end.
@@ -66,6 +67,7 @@ constexpr int kExitOk = 0;
 constexpr int kExitDeviceOutOfMemory = 10;
 constexpr int kExitPeerFailed = 12;
 constexpr int kExitFailed = 15;
+constexpr int kExitNoReport = 16;  ///< the report could not be written, whatever came before
 
 /// Puts the ranks' reports of job `job` together; every rank's end is ok.
 Measurement summarize(const std::vector<RankReport>& reports, std::size_t job,

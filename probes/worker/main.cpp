@@ -54,17 +54,34 @@ int exit_code(const probes::RankReport& report) {
   return probes::kExitFailed;
 }
 
+/// The host's fault and not the job's: a full disk, say.
+class NoReport : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+void write_report(const probes::ProbeRequest& request, const probes::RankReport& report) {
+  try {
+    write_whole(request.report_prefix + "." + std::to_string(report.rank) + ".json",
+                to_json(report).dump(2));
+  } catch (const std::runtime_error& error) {
+    throw NoReport(error.what());
+  }
+}
+
 void run_jobs(const probes::ProbeRequest& request, const Progress& progress, at::Device device,
               probes::RankReport& report) {
   Collectives collectives(request, report.rank);
   const Rank rank{device, collectives, progress};
   if (request.kind == probes::JobKind::benchmark) {
     report.rates = run_benchmark_job(request, rank);
+    write_report(request, report);
     return;
   }
   for (const probes::TrainJob& job : request.train) {
     probes::RankJobReport& job_report = report.jobs.emplace_back();
     run_train_job(job, rank, report, job_report);
+    write_report(request, report);
   }
 }
 
@@ -85,12 +102,13 @@ int run_rank(const std::string& request_path, int rank, const Progress& progress
   report.environment = environment(request, device);
   try {
     run_jobs(request, progress, device, report);
+  } catch (const NoReport&) {
+    throw;
   } catch (const std::exception& error) {
     note_end(error, rank, report);
     std::fprintf(stderr, "rank %d: %s\n", rank, error_text(error).c_str());
+    write_report(request, report);
   }
-  write_whole(request.report_prefix + "." + std::to_string(rank) + ".json",
-              to_json(report).dump(2));
   return exit_code(report);
 }
 
@@ -101,12 +119,16 @@ int main(int argc, char** argv) {
   using namespace planwright;
   const worker::Progress progress;
   std::signal(SIGPIPE, SIG_IGN);  // a peer that is gone is an exception, not a signal
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow
   int code = probes::kExitFailed;
   if (argc != 3) {
     std::fprintf(stderr, "usage: %s REQUEST.json RANK\n", argv[0]);
   } else {
     try {
       code = worker::run_rank(argv[1], std::stoi(argv[2]), progress);
+    } catch (const worker::NoReport& error) {
+      std::fprintf(stderr, "rank %s: %s\n", argv[2], error.what());
+      code = probes::kExitNoReport;
     } catch (const std::exception& error) {
       std::fprintf(stderr, "rank %s: %s\n", argv[2], error.what());
     }
