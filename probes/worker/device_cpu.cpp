@@ -1,5 +1,3 @@
-#include <ATen/Version.h>
-
 #include <fstream>
 
 #include "probes/worker/device.h"
@@ -25,7 +23,7 @@ at::Device open_device(int) { return at::kCPU; }
 void synchronize(at::Device) {}
 
 std::map<std::string, std::string> device_environment(at::Device) {
-  return {{"device", cpu_model()}, {"cpu_capability", at::get_cpu_capability()}};
+  return {{"device", cpu_model()}};
 }
 
 }  // namespace planwright::worker

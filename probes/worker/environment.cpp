@@ -1,5 +1,7 @@
 #include "probes/worker/environment.h"
 
+#include <ATen/Version.h>
+#include <sys/utsname.h>
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -20,6 +22,12 @@ std::string host_hash() {
   return sha256_hex(name.data()).substr(0, kDigits);
 }
 
+std::string kernel_release() {
+  utsname names{};
+  uname(&names);
+  return names.release;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> environment(const probes::ProbeRequest& request,
@@ -32,6 +40,8 @@ std::map<std::string, std::string> environment(const probes::ProbeRequest& reque
   out["world"] = std::to_string(request.world);
   out["threads"] = std::to_string(request.threads);
   out["host"] = host_hash();
+  out["linux"] = kernel_release();
+  out["cpu_capability"] = at::get_cpu_capability();
   return out;
 }
 
