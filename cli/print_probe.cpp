@@ -8,6 +8,7 @@
 #include "cli/print_estimate.h"
 #include "cli/print_table.h"
 #include "estimator/spec/json.h"
+#include "launcher/probe_runner.h"
 
 namespace planwright::cli {
 namespace {
@@ -63,6 +64,12 @@ std::string outcome_text(const Outcome& outcome, const Paint& paint) {
     return fmt::format("{}: {}", paint.doubtful("out of memory"), out_of_memory_text(*full));
   }
   return fmt::format("{}: {}", paint.bad(word(outcome.kind())), outcome.failure()->detail);
+}
+
+std::optional<std::string> disturbance_of(const Outcome& outcome) {
+  const auto found = outcome.environment.find(launcher::kDisturbance);
+  if (found == outcome.environment.end()) return std::nullopt;
+  return fmt::format("the measurement was disturbed: {}", found->second);
 }
 
 std::string ending_text(OutcomeKind kind) {

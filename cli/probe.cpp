@@ -78,6 +78,7 @@ int run_probe(const Arguments& arguments) {
   }
 
   const Outcome outcome = measure(input, candidate, scope, line, console);
+  if (const auto text = disturbance_of(outcome)) console.warning(*text);
   console.print(probe_text(input.problem, candidate, estimate, outcome, console.result_paint()));
   Json json{{"schema", "planwright.probe/1"}};
   json.update(probe_json(input.problem, candidate, scope, estimate, outcome));

@@ -113,6 +113,7 @@ void TuneSession::record(Trial& trial) {
   known_.insert(trial.number);
   devices_ = {};
   console_.story(finished_text(trial, console_.story_paint()));
+  if (const auto text = disturbance_of(trial.outcome)) console_.warning(*text);
   console_.print_json(probe_finished_json(trial));
   for (const std::string& warning : store_.take_warnings()) console_.warning(warning);
 }

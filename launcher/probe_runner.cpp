@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -12,6 +14,7 @@
 #include "estimator/spec/text_file.h"
 #include "launcher/classify.h"
 #include "launcher/detect/cgroup.h"
+#include "launcher/disturbance.h"
 #include "launcher/files.h"
 #include "launcher/process_group.h"
 #include "launcher/run_watch.h"
@@ -58,7 +61,12 @@ void read_report(const probes::ProbeRequest& request, RankFate& fate) {
   const std::string path = report_path(request, fate.rank);
   if (!fs::exists(path)) return;
   try {
-    fate.report = probes::rank_report_from_json(parse_json(read_file(path), path), path);
+    probes::RankReport report =
+        probes::rank_report_from_json(parse_json(read_file(path), path), path);
+    if (report.rank != fate.rank) {
+      throw WorldError(path + ": is the report of rank " + std::to_string(report.rank));
+    }
+    fate.report = std::move(report);
   } catch (const std::runtime_error& error) {
     fate.report_problem = error.what();
   }
@@ -72,18 +80,42 @@ void add_startup(const std::map<int, double>& started_s, probes::RankReport& rep
   report.jobs.front().measurement.startup_s = report.first_step_monotonic_s - started->second;
 }
 
+/// Jobs from the first on that went well.
+std::size_t good_jobs(const probes::RankReport& report) {
+  const auto bad = std::find_if(report.jobs.begin(), report.jobs.end(),
+                                [](const auto& job) { return job.end != probes::RankEnd::ok; });
+  return static_cast<std::size_t>(bad - report.jobs.begin());
+}
+
+/// Whether the rank had come to its end when it wrote this, and not only to that of a job.
+bool is_last(const probes::RankReport& report, const probes::ProbeRequest& request) {
+  return good_jobs(report) < report.jobs.size() || report.jobs.size() >= request.train.size();
+}
+
 JobsResult conclude(const probes::ProbeRequest& request, WatchedRun run) {
   JobsResult result;
   for (RankFate& fate : run.end.ranks) {
     read_report(request, fate);
-    if (fate.report) add_startup(run.started_s, *fate.report);
-    if (fate.report) result.reports.push_back(*fate.report);
+    if (!fate.report) continue;
+    add_startup(run.started_s, *fate.report);
+    result.reports.push_back(*fate.report);
+    if (!is_last(*fate.report, request)) fate.report.reset();
   }
   std::sort(result.reports.begin(), result.reports.end(),
             [](const auto& a, const auto& b) { return a.rank < b.rank; });
   result.failure = failure_of(run.end);
   if (result.failure) result.failure->environment = merge_environment(result.reports);
   return result;
+}
+
+WatchedRun run_ranks(const probes::ProbeRequest& request, const std::string& request_path,
+                     const RunOptions& options) {
+  const std::int64_t oom_kills = oom_kill_count();
+  ProcessGroup group(or_default(options.supervisor, "planwright-supervisor"),
+                     group_spec(request, request_path, options));
+  WatchedRun run = watch(group, options);
+  run.end.oom_killed = oom_kill_count() > oom_kills;
+  return run;
 }
 
 JobsResult run_in_folder(probes::ProbeRequest request, const RunOptions& options) {
@@ -94,12 +126,77 @@ JobsResult run_in_folder(probes::ProbeRequest request, const RunOptions& options
   const std::string request_path = folder.path() + "/request.json";
   write_file(request_path, probes::to_json(request).dump());
 
-  const std::int64_t oom_kills = oom_kill_count();
-  ProcessGroup group(or_default(options.supervisor, "planwright-supervisor"),
-                     group_spec(request, request_path, options));
-  WatchedRun run = watch(group, options);
-  run.end.oom_killed = oom_kill_count() > oom_kills;
-  return conclude(request, std::move(run));
+  const CpuUse begin = cpu_use();
+  WatchedRun run = run_ranks(request, request_path, options);
+  // Every process of the run has been waited for, so that its time counts as our own.
+  const std::optional<double> others = share_of_others(begin, cpu_use());
+  JobsResult result = conclude(request, std::move(run));
+  result.others = others;
+  return result;
+}
+
+/// What the ranks' fingerprint does not know of the job.
+void describe_job(const probes::TrainJob& job, std::map<std::string, std::string>& environment) {
+  environment["target"] = job.problem.target;
+  environment["target_version"] = job.problem.target_version;
+  environment["kernels"] = word(job.kernels);
+}
+
+/// A plan under which the loss leaves the numbers does not train; how fast it does not is nobody's
+/// figure.
+void require_finite(const std::vector<double>& losses) {
+  const auto lost =
+      std::find_if(losses.begin(), losses.end(), [](double loss) { return !std::isfinite(loss); });
+  if (lost == losses.end()) return;
+  throw WorldError("the plan does not train: the loss of step " +
+                   std::to_string(lost - losses.begin() + 1) + " is not a finite number");
+}
+
+/// The outcome of a job that every rank finished.
+Outcome finished_outcome(const probes::TrainJob& job, std::size_t index, const JobsResult& ran) {
+  const Workload& work = job.problem.workload;
+  Outcome outcome;
+  outcome.environment = merge_environment(ran.reports);
+  describe_job(job, outcome.environment);
+  try {
+    Measurement measured = probes::summarize(ran.reports, index, work.global_batch * work.seq);
+    require_finite(measured.losses);
+    if (const auto text = disturbance_text(ran.others, measured.steps_s)) {
+      outcome.environment[kDisturbance] = *text;
+    }
+    outcome.value = std::move(measured);
+  } catch (const WorldError& error) {  // or reports that contradict one another
+    outcome.value = Failure{OutcomeKind::crashed, error.what(), "", {}};
+  }
+  return outcome;
+}
+
+/// Jobs that every rank finished, from the first on.
+std::size_t finished_jobs(const JobsResult& ran, const probes::TrainJob& job) {
+  if (ran.reports.size() != static_cast<std::size_t>(job.candidate.world())) return 0;
+  std::size_t finished = good_jobs(ran.reports.front());
+  for (const probes::RankReport& report : ran.reports) {
+    finished = std::min(finished, good_jobs(report));
+  }
+  return finished;
+}
+
+/// The outcomes of the first of `jobs`, at least of one: as far as one set of processes comes.
+std::vector<Outcome> run_some(const std::vector<probes::TrainJob>& jobs,
+                              const RunOptions& options) {
+  RunOptions for_all = options;
+  for_all.deadline_s *= static_cast<double>(jobs.size());
+  const JobsResult ran = run_jobs(jobs, for_all);
+  const std::size_t most = ran.failure ? jobs.size() - 1 : jobs.size();
+  const std::size_t finished = std::min(finished_jobs(ran, jobs.front()), most);
+  std::vector<Outcome> outcomes;
+  for (std::size_t i = 0; i < finished; ++i) {
+    outcomes.push_back(finished_outcome(jobs[i], i, ran));
+  }
+  if (!ran.failure) return outcomes;
+  outcomes.push_back(*ran.failure);
+  describe_job(jobs[finished], outcomes.back().environment);
+  return outcomes;
 }
 
 }  // namespace
@@ -135,7 +232,7 @@ JobsResult run_request(probes::ProbeRequest request, const RunOptions& options) 
     return run_in_folder(std::move(request), options);
   } catch (const WorldError& error) {
     const Failure failure{OutcomeKind::environment, error.what(), "", {}};
-    return {.reports = {}, .failure = Outcome{failure, {}}};
+    return {.reports = {}, .failure = Outcome{failure, {}}, .others = {}};
   }
 }
 
@@ -157,18 +254,19 @@ JobsResult run_jobs(const std::vector<probes::TrainJob>& jobs, const RunOptions&
   return run_request(std::move(request), options);
 }
 
-Outcome run_probe(const probes::TrainJob& job, const RunOptions& options) {
-  const JobsResult result = run_jobs({job}, options);
-  if (result.failure) return *result.failure;
-  const Workload& work = job.problem.workload;
-  Outcome outcome;
-  outcome.environment = merge_environment(result.reports);
-  try {
-    outcome.value = probes::summarize(result.reports, 0, work.global_batch * work.seq);
-  } catch (const WorldError& error) {  // reports that contradict one another
-    outcome.value = Failure{OutcomeKind::crashed, error.what(), "", {}};
+std::vector<Outcome> run_probes(const std::vector<probes::TrainJob>& jobs,
+                                const RunOptions& options) {
+  std::vector<Outcome> outcomes;
+  for (auto next = jobs.begin(); next != jobs.end();) {
+    std::vector<Outcome> some = run_some({next, jobs.end()}, options);
+    next += static_cast<std::ptrdiff_t>(some.size());
+    std::move(some.begin(), some.end(), std::back_inserter(outcomes));
   }
-  return outcome;
+  return outcomes;
+}
+
+Outcome run_probe(const probes::TrainJob& job, const RunOptions& options) {
+  return run_probes({job}, options).front();
 }
 
 }  // namespace planwright::launcher

@@ -47,14 +47,27 @@ probes::TrainJob make_train_job(const Problem& problem, const Candidate& candida
                                 const ProbeScope& scope, const TargetTraits& traits,
                                 std::uint64_t seed);
 
+/// The outcome's environment says under this key what disturbed the measurement, if anything did:
+/// "other processes used 37 % of the CPUs".
+constexpr const char* kDisturbance = "disturbance";
+
 /// Runs one job in processes of its own, as many as the candidate has ranks, and says how it
 /// ended. Never throws for a failing probe, only Interrupted. Nothing of it is left behind:
 /// processes, temporary folder, rendezvous.
 Outcome run_probe(const probes::TrainJob& job, const RunOptions& options);
 
+/// The same of several jobs of one placement, in as few sets of processes as it takes: one that
+/// does not end well takes its processes with it and nothing else, the jobs before it keep what
+/// they measured and those after it run in fresh ones. An outcome per job, in order. The deadline
+/// holds for each job on average.
+std::vector<Outcome> run_probes(const std::vector<probes::TrainJob>& jobs,
+                                const RunOptions& options);
+
 struct JobsResult {
-  std::vector<probes::RankReport> reports;  ///< by rank, of the ranks that left one
-  std::optional<Outcome> failure;           ///< absent if every rank ended well
+  /// By rank, of the ranks that left one; it may end before the job that failed.
+  std::vector<probes::RankReport> reports;
+  std::optional<Outcome> failure;  ///< absent if every rank ended well
+  std::optional<double> others;    ///< share of the CPUs that other processes used meanwhile
 };
 
 /// Runs several jobs one after another in one set of processes. They share world size, threads and

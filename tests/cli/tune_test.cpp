@@ -7,6 +7,7 @@
 #include <set>
 
 #include "command.h"
+#include "tests/support/busy_processes.h"
 #include "tests/support/fault.h"
 #include "tests/support/processes.h"
 
@@ -347,6 +348,21 @@ TEST_F(TuneProcess, TellsItsStoryOnStderrUnlessQuiet) {
   EXPECT_NE(told.out.find("best plan:"), std::string::npos);
   const CommandResult quiet = run("tune study.toml --probes 1 --study other --quiet");
   EXPECT_EQ(quiet.err, "");
+}
+
+TEST_F(TuneProcess, WarnsWhereOthersUsedTheMachineMeanwhile) {
+  const BusyProcesses neighbours;
+  const std::string warning = "warning: the measurement was disturbed: other processes used ";
+  const CommandResult probed = run("probe study.toml --micro-batch 1 --zero 0 --json");
+  EXPECT_EQ(probed.code, 0) << "and fails nothing: " << probed.err;
+  const Json environment = json_lines(probed.out).front()["environment"];
+  if (!environment.contains("disturbance")) GTEST_SKIP() << "/proc/stat says nothing here";
+  EXPECT_EQ(environment["disturbance"].get<std::string>().find("other processes used "), 0u);
+  EXPECT_NE(probed.err.find(warning), std::string::npos) << probed.err;
+  const CommandResult tuned = run("tune study.toml --probes 1");
+  EXPECT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_NE(tuned.err.find(warning), std::string::npos) << tuned.err;
+  EXPECT_EQ(run("tune study.toml --probes 1 --study other --quiet").err, "");
 }
 
 TEST_F(TuneProcess, DoctorFindsEverythingThatIsNeeded) {

@@ -2,7 +2,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
+#include <string_view>
+#include <vector>
 
 #include "estimator/spec/text_file.h"
 #include "launcher/host_rates.h"
@@ -23,6 +26,16 @@ const std::string kBin = PLANWRIGHT_BIN_DIR;
 
 /// The launcher and the CPU worker together; skipped in a build without workers.
 class RealWorkerProcess : public ::testing::Test {
+ public:
+  static probes::TrainJob job(int steps) {
+    Problem problem = testing::fake_problem(testing::tiny_llama(), 2, Precision::fp32);
+    problem.target = "builtin";
+    problem.target_version = targets::builtin::traits().version;
+    ProbeScope scope;
+    scope.steps = steps;
+    return make_train_job(problem, data_parallel(2, 1, 2), scope, targets::builtin::traits(), 1);
+  }
+
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(kBin + "/planwright-worker-cpu")) GTEST_SKIP() << "no worker";
@@ -35,15 +48,6 @@ class RealWorkerProcess : public ::testing::Test {
   void TearDown() override {
     EXPECT_TRUE(processes_marked(folder_.path()).empty()) << "every process has ended";
     EXPECT_EQ(folder_.entries(), 0) << "no temporary file is left";
-  }
-
-  static probes::TrainJob job(int steps) {
-    Problem problem = testing::fake_problem(testing::tiny_llama(), 2, Precision::fp32);
-    problem.target = "builtin";
-    problem.target_version = targets::builtin::traits().version;
-    ProbeScope scope;
-    scope.steps = steps;
-    return make_train_job(problem, data_parallel(2, 1, 2), scope, targets::builtin::traits(), 1);
   }
 
   /// Runs a job that would take for ever and sends `signal` to rank 1 in its third step.
@@ -90,7 +94,26 @@ TEST_F(RealWorkerProcess, MeasuresAProbeOfTwoRanks) {
     EXPECT_GT(*rank.startup_s, 0);
     std::printf("rank %d started in %.2f s\n", rank.rank, *rank.startup_s);
   }
-  EXPECT_FALSE(outcome.environment.empty());
+}
+
+TEST_F(RealWorkerProcess, TheEnvironmentSaysWhatAMeasurementDependsOn) {
+  const Outcome outcome = run_probe(job(1), options_);
+  ASSERT_EQ(outcome.kind(), OutcomeKind::ok) << why(outcome);
+  const auto& environment = outcome.environment;
+  for (const char* key :
+       {"device", "cpu_capability", "torch", "compiler", "planwright", "revision", "world",
+        "threads", "host", "linux", "target", "target_version", "kernels"}) {
+    ASSERT_TRUE(environment.contains(key)) << key;
+    EXPECT_FALSE(environment.at(key).empty()) << key;
+  }
+  EXPECT_EQ(environment.at("target"), "builtin");
+  EXPECT_EQ(environment.at("kernels"), "in_place");
+  EXPECT_EQ(environment.at("threads"), "1");
+  EXPECT_EQ(environment.at("world"), "2");
+  EXPECT_EQ(environment.at("host").size(), 12u);
+  for (const char* of_accelerators : {"driver", "cuda", "nccl"}) {
+    EXPECT_FALSE(environment.contains(of_accelerators)) << "absent, not empty";
+  }
 }
 
 TEST_F(RealWorkerProcess, RunsOutOfABudgetForReal) {
@@ -139,6 +162,114 @@ TEST_F(RealWorkerProcess, SeveralJobsShareTheirProcesses) {
   ASSERT_EQ(result.reports.size(), 2u);
   ASSERT_EQ(result.reports[1].jobs.size(), 2u);
   EXPECT_EQ(result.reports[1].jobs[1].measurement.steps_s.size(), 2u);
+}
+
+/// Layouts of different sizes that the same two processes can run.
+std::vector<probes::TrainJob> several_jobs() {
+  std::vector<probes::TrainJob> jobs;
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (const int zero : {1, 0}) {
+      for (const int micro_batch : {4, 1}) {
+        probes::TrainJob& job = jobs.emplace_back(RealWorkerProcess::job(2));
+        job.problem.workload.precision = precision;
+        job.problem.workload.recipe = targets::builtin::traits().recipe(precision).value();
+        job.candidate.zero = zero;
+        job.candidate.micro_batch = micro_batch;
+      }
+    }
+  }
+  return jobs;
+}
+
+TEST_F(RealWorkerProcess, AJobHasTheSameMemoryBehindOthersAsInFreshProcesses) {
+  const std::vector<probes::TrainJob> jobs = several_jobs();
+  const std::vector<Outcome> reused = run_probes(jobs, options_);
+  ASSERT_EQ(reused.size(), jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Outcome fresh = run_probe(jobs[i], options_);
+    ASSERT_TRUE(fresh.measurement()) << why(fresh);
+    ASSERT_TRUE(reused[i].measurement()) << why(reused[i]);
+    EXPECT_EQ(reused[i].measurement()->losses, fresh.measurement()->losses) << i;
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      const RankMeasurement& one = reused[i].measurement()->ranks[rank];
+      const RankMeasurement& other = fresh.measurement()->ranks[rank];
+      EXPECT_EQ(one.loaded, other.loaded) << i;
+      EXPECT_EQ(one.step_end, other.step_end) << i;
+      EXPECT_EQ(one.peak, other.peak) << i;
+      EXPECT_EQ(one.peak_phase, other.peak_phase) << i;
+      EXPECT_EQ(one.tensors, other.tensors) << i;
+      EXPECT_EQ(one.tensors_phase, other.tensors_phase) << i;
+    }
+  }
+}
+
+/// A worker that notes each start of rank 0, so that sets of processes can be counted.
+class ReuseProcess : public RealWorkerProcess {
+ protected:
+  void SetUp() override {
+    RealWorkerProcess::SetUp();
+    if (IsSkipped()) return;
+    options_.worker = programs_.put_script("worker", "[ $2 = 0 ] && echo start >>" +
+                                                         programs_.path() + "/starts\nexec " +
+                                                         kBin + "/planwright-worker-cpu $1 $2");
+  }
+
+  std::size_t sets() const { return read_file(programs_ / "starts").size() / strlen("start\n"); }
+
+  /// Sends `signal` to rank 1 in the third step of the job in which a step takes for ever.
+  void signal_in_endless_job(int signal) {
+    options_.progress = [this, signal, sent = false](const ProgressEvent& event) mutable {
+      if (sent || event.rank != 1 || event.text != "step 100") return;
+      sent = true;
+      kill(pid_of_rank_1(), signal);
+    };
+  }
+
+  TestFolder programs_;
+};
+
+TEST_F(ReuseProcess, JobsThatGoWellShareOneSet) {
+  const std::vector<Outcome> outcomes = run_probes({job(1), job(2), job(3)}, options_);
+  ASSERT_EQ(outcomes.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(outcomes[i].measurement()) << why(outcomes[i]);
+    EXPECT_EQ(outcomes[i].measurement()->steps_s.size(), i + 1);
+  }
+  EXPECT_EQ(sets(), 1u);
+}
+
+TEST_F(ReuseProcess, OneThatRunsOutOfMemoryCostsTheOthersNothing) {
+  probes::TrainJob tight = job(1);
+  tight.memory_budget = Bytes{1000};
+  const std::vector<Outcome> outcomes =
+      run_probes({job(1), tight, job(2), tight, tight, job(3)}, options_);
+  std::vector<std::string_view> kinds;
+  for (const Outcome& outcome : outcomes) kinds.push_back(word(outcome.kind()));
+  EXPECT_EQ(kinds, (std::vector<std::string_view>{"ok", "out_of_memory", "ok", "out_of_memory",
+                                                  "out_of_memory", "ok"}));
+  EXPECT_EQ(outcomes.at(2).measurement()->steps_s.size(), 2u);
+  EXPECT_EQ(outcomes.at(5).measurement()->steps_s.size(), 3u);
+  EXPECT_EQ(outcomes.at(1).environment.at("target"), "builtin");
+  EXPECT_EQ(sets(), 4u) << "behind each that failed, one more";
+}
+
+TEST_F(ReuseProcess, OneThatIsKilledOrHangsKeepsWhatWasFinishedBefore) {
+  struct Case {
+    int signal;
+    OutcomeKind kind;
+  };
+  for (const Case& each : {Case{SIGKILL, OutcomeKind::crashed}, Case{SIGSTOP, OutcomeKind::hung}}) {
+    options_.collective_timeout_s = 1;
+    signal_in_endless_job(each.signal);
+    const std::vector<Outcome> outcomes = run_probes({job(1), job(1000000), job(2)}, options_);
+    ASSERT_EQ(outcomes.size(), 3u);
+    EXPECT_EQ(outcomes[0].kind(), OutcomeKind::ok) << why(outcomes[0]);
+    ASSERT_EQ(word(outcomes[1].kind()), word(each.kind)) << why(outcomes[1]);
+    EXPECT_EQ(outcomes[1].failure()->rank, 1);
+    ASSERT_TRUE(outcomes[2].measurement()) << why(outcomes[2]);
+    EXPECT_EQ(outcomes[2].measurement()->steps_s.size(), 2u);
+  }
+  EXPECT_EQ(sets(), 4u);
 }
 
 TEST_F(RealWorkerProcess, TheMicroBenchmarkGivesEveryRate) {
