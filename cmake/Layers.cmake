@@ -69,7 +69,8 @@ function(add_program name)
 endfunction()
 
 # add_tests(<name> FOLDER <folder> USES <layer>...): one GoogleTest program. Suites named *Process
-# start workers or other programs; they get two cores and more time.
+# start workers or other programs; they get two cores and more time. Those named *FaultProcess get
+# one: their ranks wait for one another more than they compute.
 function(add_tests name)
   cmake_parse_arguments(arg "" "FOLDER" "USES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${arg_FOLDER}/*.cpp)
@@ -94,7 +95,9 @@ function(add_tests name)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
       TEST_FILTER "-*Process.*:*Process/*" PROPERTIES LABELS unit TIMEOUT 120)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
-      TEST_FILTER "*Process.*:*Process/*" PROPERTIES LABELS process TIMEOUT 300 PROCESSORS 2)
+      TEST_FILTER "*Process.*:*Process/*-*FaultProcess.*" PROPERTIES LABELS process TIMEOUT 300 PROCESSORS 2)
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
+      TEST_FILTER "*FaultProcess.*" PROPERTIES LABELS process TIMEOUT 300)
 endfunction()
 
 # One program per file, built only by the target `benches`.

@@ -20,6 +20,7 @@ RankCommand rank_command_from_json(const Json& json) {
   command.environment = json.at("environment").get<std::map<std::string, std::string>>();
   command.log_path = json.at("log_path").get<std::string>();
   command.cpus = json.at("cpus").get<std::vector<int>>();
+  command.must_leave = json.at("must_leave").get<std::string>();
   if (command.argv.empty()) throw WorldError("a rank without a command");
   return command;
 }
@@ -32,7 +33,8 @@ Json to_json(const GroupSpec& spec) {
     ranks.push_back({{"argv", rank.argv},
                      {"environment", rank.environment},
                      {"log_path", rank.log_path},
-                     {"cpus", rank.cpus}});
+                     {"cpus", rank.cpus},
+                     {"must_leave", rank.must_leave}});
   }
   return {{"ranks", ranks},
           {"peer_grace_s", spec.peer_grace_s},

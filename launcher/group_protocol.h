@@ -18,6 +18,9 @@ struct RankCommand {
   std::map<std::string, std::string> environment;  ///< added to the supervisor's own
   std::string log_path;                            ///< empty: only the tail is kept
   std::vector<int> cpus;                           ///< empty: not pinned
+  /// A file without which no end is a good one: its peers wait in vain for a rank that has gone
+  /// with exit code 0 and not left it. Empty: none.
+  std::string must_leave{};
   bool operator==(const RankCommand&) const = default;
 };
 
@@ -25,9 +28,14 @@ struct GroupSpec {
   std::vector<RankCommand> ranks;
   double peer_grace_s = 2;  ///< after the first failed rank, for the others to report
   double term_grace_s = 1;  ///< between SIGTERM and SIGKILL
-  std::string work_folder;  ///< removed by the supervisor if the tuner is gone; may be empty
+  /// Removed by the supervisor if the tuner is gone; may be empty. The ranks have its name in
+  /// their environment as kRunVariable, by which the tuner finds what they leave if it is the
+  /// supervisor that is gone.
+  std::string work_folder;
   bool operator==(const GroupSpec&) const = default;
 };
+
+constexpr const char* kRunVariable = "PLANWRIGHT_RUN";
 
 /// Of each rank's output the supervisor keeps this much from the end, and in the log file at most
 /// kLogHead from the beginning before it: a rank that prints without end fills no disk.

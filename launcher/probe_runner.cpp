@@ -52,6 +52,7 @@ GroupSpec group_spec(const probes::ProbeRequest& request, const std::string& req
     if (!options.log_folder.empty()) {
       command.log_path = options.log_folder + "/rank-" + std::to_string(rank) + ".log";
     }
+    command.must_leave = report_path(request, rank);
     spec.ranks.push_back(std::move(command));
   }
   return spec;

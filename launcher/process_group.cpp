@@ -11,8 +11,12 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "estimator/spec/error.h"
 #include "launcher/clock.h"
@@ -28,6 +32,8 @@ constexpr std::size_t kEventLimit = 8 * kLogTail;
 /// From the closing of its stdin to the end of the supervisor; what it needs at most by its own
 /// deadlines (supervisor.cpp), and one second of scheduling.
 constexpr double kSupervisorEnds_s = 5;
+/// A process that SIGKILL has not ended by then sits in a system call of a broken device.
+constexpr double kKillTakes_s = 2;
 
 struct Pipe {
   UniqueFd read, write;
@@ -77,7 +83,14 @@ pid_t spawn(const std::string& program, int stdin_fd, int stdout_fd) {
   return pid;
 }
 
-std::string spec_line(const GroupSpec& spec) {
+std::string run_mark(const GroupSpec& spec) {
+  return spec.work_folder.empty() ? "" : std::string(kRunVariable) + "=" + spec.work_folder;
+}
+
+std::string spec_line(GroupSpec spec) {
+  if (!spec.work_folder.empty()) {
+    for (RankCommand& rank : spec.ranks) rank.environment[kRunVariable] = spec.work_folder;
+  }
   try {
     return to_json(spec).dump() + "\n";
   } catch (const Json::exception&) {
@@ -90,6 +103,31 @@ GroupEvent parse_event(const std::string& line) {
     return group_event_from_json(Json::parse(line));
   } catch (const Json::exception&) {
     throw WorldError("the supervisor said something that is no event: " + line.substr(0, 200));
+  }
+}
+
+/// Pids of the processes with `mark` in their environment. That of a zombie is empty.
+std::vector<pid_t> processes_with(const std::string& mark) {
+  std::vector<pid_t> found;
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", unreadable)) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid <= 0 || pid == getpid()) continue;
+    std::ifstream file(entry.path() / "environ", std::ios::binary);
+    for (std::string each; std::getline(file, each, '\0');) {
+      if (each == mark) found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+void kill_all_with(const std::string& mark, double timeout_s) {
+  const double until = monotonic_s() + timeout_s;
+  while (monotonic_s() < until) {
+    const std::vector<pid_t> left = processes_with(mark);
+    if (left.empty()) return;
+    for (const pid_t pid : left) kill(pid, SIGKILL);
+    poll(nullptr, 0, 2);
   }
 }
 
@@ -106,7 +144,7 @@ void send_all(int fd, const std::string& text) {
 }  // namespace
 
 ProcessGroup::ProcessGroup(const std::string& supervisor, const GroupSpec& spec)
-    : lines_(kEventLimit) {
+    : mark_(run_mark(spec)), lines_(kEventLimit) {
   const std::string line = spec_line(spec);
   Pipe commands = make_command_channel();
   Pipe events = make_pipe();
@@ -123,6 +161,7 @@ ProcessGroup::~ProcessGroup() {
 }
 
 void ProcessGroup::wait_for_supervisor(double timeout_s) {
+  kill(pid_, SIGCONT);
   const double until = monotonic_s() + timeout_s;
   int status = 0;
   while (waitpid(pid_, &status, WNOHANG) == 0) {
@@ -132,10 +171,12 @@ void ProcessGroup::wait_for_supervisor(double timeout_s) {
   if (WIFSIGNALED(status)) replace_lost_supervisor();
 }
 
-/// The ranks die with their supervisor (PR_SET_PDEATHSIG), but what they started does not.
+/// The ranks die with their supervisor (PR_SET_PDEATHSIG), but what they started does not, and it
+/// may be in sessions of its own.
 void ProcessGroup::replace_lost_supervisor() {
   for (const auto& [rank, pid] : running_) kill(-pid, SIGKILL);
   running_.clear();
+  if (!mark_.empty()) kill_all_with(mark_, kKillTakes_s);
 }
 
 void ProcessGroup::note(const GroupEvent& event) {
@@ -173,6 +214,9 @@ std::optional<GroupEvent> ProcessGroup::next(double timeout_s) {
   return std::nullopt;
 }
 
-void ProcessGroup::stop() { send_all(commands_.get(), kStopCommand); }
+void ProcessGroup::stop() {
+  send_all(commands_.get(), kStopCommand);
+  if (!ended_) kill(pid_, SIGCONT);  // it obeys nothing while it is stopped
+}
 
 }  // namespace planwright::launcher

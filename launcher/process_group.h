@@ -43,6 +43,8 @@ class ProcessGroup {
   pid_t pid_ = -1;
   std::map<int, pid_t> running_;  ///< by rank
   bool ended_ = false;
+  const std::string
+      mark_;  ///< in the environment of all that descends from the ranks; may be empty
   LineSplitter lines_;
 };
 

@@ -164,9 +164,14 @@ class Supervisor {
         read_rank(*rank);
         report_exit(*rank, WIFEXITED(status) ? WEXITSTATUS(status) : 0,
                     WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-        if (status != 0) begin(Ending::peers_may_report);
+        if (status != 0 || lacks_report(rank->rank())) begin(Ending::peers_may_report);
       }
     }
+  }
+
+  bool lacks_report(int rank) const {
+    const std::string& path = spec_.ranks[static_cast<std::size_t>(rank)].must_leave;
+    return !path.empty() && access(path.c_str(), F_OK) != 0;
   }
 
   void report_exit(RankProcess& rank, int code, int signal) {

@@ -4,6 +4,8 @@
 #include <nccl.h>
 #include <torch/csrc/cuda/nccl.h>
 
+#include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/NCCLUtils.hpp>
 
@@ -21,6 +23,13 @@ void check_nccl() {
     throw std::runtime_error("libtorch was built with another NCCL than the worker's " +
                              std::to_string(NCCL_VERSION_CODE));
   }
+}
+
+/// "570.86.15"; nullopt if the kernel does not say.
+std::optional<std::string> driver_release() {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string release;
+  return file >> release ? std::optional(release) : std::nullopt;
 }
 
 std::string version_text(int version) {
@@ -44,10 +53,12 @@ std::map<std::string, std::string> device_environment(at::Device device) {
   int driver = 0, runtime = 0;
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
-  return {{"device", properties.name},
-          {"driver", version_text(driver)},
-          {"cuda", version_text(runtime)},
-          {"nccl", c10d::getNcclVersion()}};
+  std::map<std::string, std::string> out{{"device", properties.name},
+                                         {"cuda", version_text(runtime)},
+                                         {"cuda_of_driver", version_text(driver)},
+                                         {"nccl", c10d::getNcclVersion()}};
+  if (const auto release = driver_release()) out["driver"] = *release;
+  return out;
 }
 
 }  // namespace planwright::worker

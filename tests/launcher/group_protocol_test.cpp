@@ -11,8 +11,9 @@ namespace {
 
 TEST(GroupProtocol, ASpecificationComesBackAsItWas) {
   GroupSpec spec;
-  spec.ranks = {{{"/bin/sh", "-c", "echo \"ä\n\""}, {{"A", "1"}, {"B", ""}}, "/tmp/log", {0, 3}},
-                {{"true"}, {}, "", {}}};
+  spec.ranks = {
+      {{"/bin/sh", "-c", "echo \"ä\n\""}, {{"A", "1"}, {"B", ""}}, "/tmp/log", {0, 3}, "/tmp/r"},
+      {{"true"}, {}, "", {}}};
   spec.peer_grace_s = 0.25;
   spec.term_grace_s = 0.5;
   spec.work_folder = "/tmp/x";

@@ -65,6 +65,9 @@ std::function<void(launcher::RunOptions&)> deadline(double seconds) {
   return [seconds](launcher::RunOptions& options) { options.deadline_s = seconds; };
 }
 
+const std::string kStubbornGrandchild =
+    "setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 100; done' &\n";
+
 FaultRow signal_row(const SignalFault& signal, int ranks) {
   const bool stops = signal.signal == SIGSTOP;
   const std::string name = fmt::format("SIG{}", sigabbrev_np(signal.signal));
@@ -78,7 +81,8 @@ FaultRow signal_row(const SignalFault& signal, int ranks) {
   row.steps = signal.moment == Moment::report ? 3 : kEndless;
   row.signal = signal;
   if (signal.moment == Moment::report) row.script = kStuckReport;
-  if (signal.ranks.front() == kSupervisor) {
+  if (signal.ranks.front() == kSupervisor && !stops) {
+    row.script = kStubbornGrandchild;
     row.expected = {.kind = OutcomeKind::crashed, .detail = "supervisor of the ranks was ended"};
   } else if (stops) {
     row.expected = {.kind = OutcomeKind::hung, .detail = "gave no sign of life for"};
@@ -99,14 +103,18 @@ Rows signals() {
     int ranks = 2;
   };
   const Each all[] = {
-      {{SIGKILL, {0}, start}},      {{SIGKILL, {0}, meeting}},   {{SIGKILL, {1}, loaded}},
-      {{SIGKILL, {0}, step}},       {{SIGKILL, {1}, step}},      {{SIGKILL, {1}, reduction}},
-      {{SIGKILL, {0}, report}},     {{SIGSEGV, {1}, start}},     {{SIGSEGV, {1}, loaded}},
-      {{SIGSEGV, {0}, step}},       {{SIGSEGV, {1}, report}},    {{SIGABRT, {1}, step}},
-      {{SIGABRT, {0}, reduction}},  {{SIGBUS, {0}, loaded}},     {{SIGBUS, {1}, step}},
-      {{SIGTERM, {0}, step}},       {{SIGSTOP, {0}, start}},     {{SIGSTOP, {1}, meeting}},
-      {{SIGSTOP, {0}, step}},       {{SIGSTOP, {1}, reduction}}, {{SIGSTOP, {0}, report}},
-      {{SIGKILL, {0, 2}, step}, 3}, {{SIGSTOP, {1}, step}, 3},   {{SIGKILL, {kSupervisor}, step}},
+      {{SIGKILL, {0}, start}},          {{SIGKILL, {0}, meeting}},
+      {{SIGKILL, {1}, loaded}},         {{SIGKILL, {0}, step}},
+      {{SIGKILL, {1}, step}},           {{SIGKILL, {1}, reduction}},
+      {{SIGKILL, {0}, report}},         {{SIGSEGV, {1}, start}},
+      {{SIGSEGV, {0}, step}},           {{SIGSEGV, {1}, report}},
+      {{SIGABRT, {1}, step}},           {{SIGABRT, {0}, reduction}},
+      {{SIGBUS, {0}, loaded}},          {{SIGBUS, {1}, step}},
+      {{SIGTERM, {0}, step}},           {{SIGSTOP, {0}, start}},
+      {{SIGSTOP, {1}, meeting}},        {{SIGSTOP, {0}, step}},
+      {{SIGSTOP, {1}, reduction}},      {{SIGSTOP, {0}, report}},
+      {{SIGKILL, {0, 2}, step}, 3},     {{SIGSTOP, {1}, step}, 3},
+      {{SIGKILL, {kSupervisor}, step}}, {{SIGSTOP, {kSupervisor}, step}},
   };
   Rows rows;
   for (const Each& each : all) rows.push_back(signal_row(each.signal, each.ranks));
@@ -298,8 +306,6 @@ Rows reports() {
           spoil("head -c 200 $report >$report.half; mv $report.half $report"), "is not JSON"),
       row("report_garbage", "a report of random bytes", spoil("head -c 5000 /dev/urandom >$report"),
           "left no report"),
-      row("report_other_document", "a report that is another document",
-          spoil("cp $request $report"), "report.1.json"),
       row("report_is_a_folder", "a folder in place of the report",
           spoil("rm $report; mkdir $report"), "left no report"),
       row("report_of_another_rank", "a report that claims to be another rank's",
@@ -329,6 +335,11 @@ Rows meetings() {
        .expected = {.kind = OutcomeKind::hung, .rank = 1, .detail = "did not answer its peers"},
        .script = "[ $rank = 1 ] && while :; do sleep 100; done\n",
        .options = collective_timeout(1)},
+      {.name = "ends_well_at_once",
+       .fault = "a rank that ends with exit code 0 before its time",
+       .where = "rank 1, meeting",
+       .expected = {.kind = OutcomeKind::crashed, .rank = 1, .detail = "left no report"},
+       .script = "[ $rank = 1 ] && sleep 0.1 && exit 0\n"},
       {.name = "rendezvous_is_a_folder",
        .fault = "a folder in place of the rendezvous",
        .where = "all ranks, meeting",
@@ -392,7 +403,7 @@ Rows manners() {
        .expected = {.kind = OutcomeKind::crashed, .rank = 1, .detail = "SIGKILL"},
        .steps = kEndless,
        .signal = SignalFault{SIGKILL, {1}, Moment::step},
-       .script = "setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 100; done' &\n"},
+       .script = kStubbornGrandchild},
       {.name = "daemon_survives_a_good_end",
        .fault = "a daemon that outlives the rank",
        .where = "all ranks, at their end",

@@ -1,6 +1,7 @@
 #include "tests/support/rank_watch.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kTurn_ms = 4;
+constexpr int kTurn_ms = 8;
 constexpr const char* kMark = "PLANWRIGHT_TEST";
 
 /// Empty if the process is gone.
@@ -97,6 +98,7 @@ RankWatch::RankWatch(std::function<void()> look)
 RankWatch::~RankWatch() {
   done_ = true;
   if (thread_.joinable()) thread_.join();
+  for (const pid_t pid : processes_marked(mark_)) kill(pid, SIGKILL);  // a failed test's
   unsetenv(kMark);
 }
 
