@@ -103,18 +103,29 @@ Rows signals() {
     int ranks = 2;
   };
   const Each all[] = {
-      {{SIGKILL, {0}, start}},          {{SIGKILL, {0}, meeting}},
-      {{SIGKILL, {1}, loaded}},         {{SIGKILL, {0}, step}},
-      {{SIGKILL, {1}, step}},           {{SIGKILL, {1}, reduction}},
-      {{SIGKILL, {0}, report}},         {{SIGSEGV, {1}, start}},
-      {{SIGSEGV, {0}, step}},           {{SIGSEGV, {1}, report}},
-      {{SIGABRT, {1}, step}},           {{SIGABRT, {0}, reduction}},
-      {{SIGBUS, {0}, loaded}},          {{SIGBUS, {1}, step}},
-      {{SIGTERM, {0}, step}},           {{SIGSTOP, {0}, start}},
-      {{SIGSTOP, {1}, meeting}},        {{SIGSTOP, {0}, step}},
-      {{SIGSTOP, {1}, reduction}},      {{SIGSTOP, {0}, report}},
-      {{SIGKILL, {0, 2}, step}, 3},     {{SIGSTOP, {1}, step}, 3},
-      {{SIGKILL, {kSupervisor}, step}}, {{SIGSTOP, {kSupervisor}, step}},
+      {{SIGKILL, {0}, start}},
+      {{SIGKILL, {0}, meeting}},
+      {{SIGKILL, {1}, loaded}},
+      {{SIGKILL, {0}, step}},
+      {{SIGKILL, {1}, reduction}},
+      {{SIGKILL, {0}, report}},
+      {{SIGSEGV, {1}, start}},
+      {{SIGSEGV, {0}, step}},
+      {{SIGSEGV, {1}, report}},
+      {{SIGABRT, {1}, step}},
+      {{SIGABRT, {0}, reduction}},
+      {{SIGBUS, {0}, loaded}},
+      {{SIGBUS, {1}, step}},
+      {{SIGTERM, {0}, step}},
+      {{SIGSTOP, {0}, start}},
+      {{SIGSTOP, {1}, meeting}},
+      {{SIGSTOP, {0}, step}},
+      {{SIGSTOP, {1}, reduction}},
+      {{SIGSTOP, {0}, report}},
+      {{SIGKILL, {0, 2}, step}, 3},
+      {{SIGSTOP, {1}, step}, 3},
+      {{SIGKILL, {kSupervisor}, step}},
+      {{SIGSTOP, {kSupervisor}, step}},
   };
   Rows rows;
   for (const Each& each : all) rows.push_back(signal_row(each.signal, each.ranks));
@@ -161,8 +172,8 @@ void make_long(probes::TrainJob& job) {
   job.candidate.micro_batch = 1;
 }
 
-std::function<void(probes::TrainJob&)> too_small_for(Phase phase,
-                                                     std::function<void(probes::TrainJob&)> shape) {
+std::function<void(probes::TrainJob&)> too_small_for(
+    Phase phase, const std::function<void(probes::TrainJob&)>& shape) {
   return [=](probes::TrainJob& job) {
     shape(job);
     job.memory_budget = largest_in(job, phase) - Bytes{1};
@@ -181,7 +192,7 @@ Rows device_memory() {
     Phase phase;
     Account account;
     std::function<void(probes::TrainJob&)> job;
-    bool also_alone = false;  ///< on rank 1 only, too
+    bool also_one_of_two = false;  ///< on rank 1 only, too
   };
   const auto as_it_is = [](probes::TrainJob&) {};
   const auto wide_recomputed = [](probes::TrainJob& job) {
@@ -212,18 +223,19 @@ Rows device_memory() {
   };
   Rows rows;
   for (const Each& each : all) {
-    for (const bool alone : {false, true}) {
-      if (alone && !each.also_alone) continue;
+    for (const bool one_of_two : {false, true}) {
+      if (one_of_two && !each.also_one_of_two) continue;
       FaultRow row;
       row.fault = fmt::format("device memory full: {} in {}", word(each.account), word(each.phase));
-      row.where = alone ? "rank 1, its peer in a collective" : "all ranks";
+      row.where = one_of_two ? "rank 1, its peer in a collective" : "the only rank";
       row.name = identifier(fmt::format("full {} {} {}", word(each.account), word(each.phase),
-                                        alone ? "rank 1" : "all"));
+                                        one_of_two ? "rank 1 of 2" : "alone"));
       row.job = each.job;
-      if (alone) row.script = kRoomElsewhere;
+      row.ranks = one_of_two ? 2 : 1;
+      if (one_of_two) row.script = kRoomElsewhere;
       row.expected = {
           .kind = OutcomeKind::out_of_memory, .phase = each.phase, .account = each.account};
-      if (alone) row.expected.rank = 1;
+      if (one_of_two) row.expected.rank = 1;
       rows.push_back(std::move(row));
     }
   }
@@ -444,12 +456,6 @@ Rows manners() {
        .where = "all ranks",
        .expected = {.kind = OutcomeKind::environment, .rank = 0, .detail = "cannot execute"},
        .options = [](launcher::RunOptions& options) { options.worker = "/dev/null"; }},
-      {.name = "library_missing",
-       .fault = "a library of the worker that is not there",
-       .where = "rank 1, at its start",
-       .expected = {.kind = OutcomeKind::environment, .rank = 1, .detail = "libraries"},
-       .script = "[ $rank = 1 ] && export LD_LIBRARY_PATH=$folder/lib && mkdir -p $folder/lib && "
-                 ": >$folder/lib/libc10.so && : >$folder/lib/libstdc++.so.6\n"},
       {.name = "loss_is_not_a_number",
        .fault = "a loss that is not a number",
        .where = "all ranks",
@@ -457,11 +463,6 @@ Rows manners() {
                     .detail = "the plan does not train: the loss of "
                               "step 1 is not a finite number"},
        .job = [](probes::TrainJob& job) { job.problem.model.norm_eps = -1e9; }},
-      {.name = "job_the_worker_refuses",
-       .fault = "a job that the worker cannot run",
-       .where = "all ranks",
-       .expected = {.kind = OutcomeKind::crashed, .detail = "the worker has no optimizer lion"},
-       .job = [](probes::TrainJob& job) { job.problem.workload.optimizer = OptimizerKind::lion; }},
       {.name = "tuner_is_killed",
        .fault = "SIGKILL",
        .where = "tuner, in a step",
@@ -494,7 +495,8 @@ probes::TrainJob healthy_job(int ranks, int steps) {
   problem.workload.global_batch = 4 * ranks;  // one micro-batch per rank and step
   ProbeScope scope;
   scope.steps = steps;
-  return launcher::make_train_job(problem, data_parallel(ranks, 1, 4), scope, traits, 1);
+  return launcher::make_train_job(problem, data_parallel(ranks, ranks > 1 ? 1 : 0, 4), scope,
+                                  traits, 1);
 }
 
 }  // namespace planwright::testing

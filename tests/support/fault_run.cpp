@@ -180,7 +180,7 @@ std::string end_text(const Outcome& outcome) {
 
 void compare(const ExpectedEnd& expected, const Outcome& outcome, std::vector<std::string>& wrong) {
   const auto require = [&](bool holds, const char* what) {
-    if (!holds) wrong.push_back(fmt::format("{} is another than expected", what));
+    if (!holds) wrong.emplace_back(fmt::format("{} is another than expected", what));
   };
   require(outcome.kind() == expected.kind, "the outcome");
   if (const OutOfMemory* full = outcome.out_of_memory()) {
@@ -235,7 +235,7 @@ class FaultRun {
     if (!result_.skipped.empty()) return result_;
     inject();
     result_.next = healthy_probe(row_.ranks, healthy_);
-    if (result_.next != "ok") result_.wrong.push_back("the next probe is not healthy");
+    if (result_.next != "ok") result_.wrong.emplace_back("the next probe is not healthy");
     return result_;
   }
 
@@ -297,7 +297,7 @@ class FaultRun {
     }
     int status = 0;
     waitpid(tuner, &status, 0);
-    if (!WIFSIGNALED(status)) result_.wrong.push_back("the tuner was not killed");
+    if (!WIFSIGNALED(status)) result_.wrong.emplace_back("the tuner was not killed");
   }
 
   void note_times(const RanksSeen& seen, double returned_s) {
@@ -307,8 +307,9 @@ class FaultRun {
     if (!row_.tuner_dies) {
       result_.all_gone_s = std::max(*result_.all_gone_s, returned_s - *seen.last_end_s);
     }
-    if (*result_.peers_gone_s > kPeersGone_s) result_.wrong.push_back("peers lived too long");
-    if (*result_.all_gone_s > kAllGone_s) result_.wrong.push_back("it took too long to clean up");
+    if (*result_.peers_gone_s > kPeersGone_s) result_.wrong.emplace_back("peers lived too long");
+    if (*result_.all_gone_s > kAllGone_s)
+      result_.wrong.emplace_back("it took too long to clean up");
   }
 
   void look_for_remains(Injector& injector, const RanksSeen& seen) {
@@ -319,14 +320,14 @@ class FaultRun {
           return left.empty();
         },
         kAllGone_s);
-    for (const std::string& each : left) result_.wrong.push_back("left behind: " + each);
+    for (const std::string& each : left) result_.wrong.emplace_back("left behind: " + each);
     if (seen.supervisor_peak > kSupervisorMost) {
       result_.wrong.push_back(
           fmt::format("the supervisor took {} MiB", seen.supervisor_peak >> 20));
     }
     for (const auto& log : fs::directory_iterator(folder_.path() + "/logs")) {
       if (log.file_size() > launcher::kLogHead + launcher::kLogTail + 100) {
-        result_.wrong.push_back("a log of " + std::to_string(log.file_size()) + " bytes");
+        result_.wrong.emplace_back("a log of " + std::to_string(log.file_size()) + " bytes");
       }
     }
   }

@@ -129,7 +129,8 @@ void RankWatch::note_start(pid_t pid) {
                                  [&](const auto& each) { return each.second == pid; });
   if (known || pid == supervisor_) return;
   if (const auto rank = rank_of(pid)) ranks_[*rank] = pid;
-  if (is_supervisor(pid)) supervisor_ = pid;
+  // A rank that has yet to execute its program looks like its parent.
+  if (is_supervisor(pid) && !alive_.contains(stat_of(pid).parent)) supervisor_ = pid;
 }
 
 void RankWatch::note_ends() {
