@@ -53,8 +53,11 @@ const std::string kStuckReport =
     "(exec 9<>$pipe; head -c 65536 /dev/zero >&9; exec sleep 1000) &\n"
     "while ! [ -e /proc/$!/fd/9 ]; do sleep 0.01; done\n";
 
-std::function<void(launcher::RunOptions&)> watchdog(double seconds) {
-  return [seconds](launcher::RunOptions& options) { options.watchdog_s = seconds; };
+/// Longer than a rank takes to start on a machine with other things to do.
+constexpr double kWatchdog_s = 3;
+
+std::function<void(launcher::RunOptions&)> watchdog() {
+  return [](launcher::RunOptions& options) { options.watchdog_s = kWatchdog_s; };
 }
 
 std::function<void(launcher::RunOptions&)> collective_timeout(double seconds) {
@@ -86,7 +89,7 @@ FaultRow signal_row(const SignalFault& signal, int ranks) {
     row.expected = {.kind = OutcomeKind::crashed, .detail = "supervisor of the ranks was ended"};
   } else if (stops) {
     row.expected = {.kind = OutcomeKind::hung, .detail = "gave no sign of life for"};
-    row.options = watchdog(2);
+    row.options = watchdog();
   } else {
     row.expected = {.kind = OutcomeKind::crashed, .detail = "was ended by " + name};
   }
@@ -334,7 +337,7 @@ Rows reports() {
        .where = "rank 1, writing its report",
        .expected = {.kind = OutcomeKind::hung, .rank = 1, .detail = "no sign of life"},
        .script = "if [ $rank = 1 ]; then\n" + kStuckReport + "fi\n",
-       .options = watchdog(2)},
+       .options = watchdog()},
   };
 }
 
@@ -368,7 +371,7 @@ Rows meetings() {
        .where = "all ranks, meeting",
        .expected = {.kind = OutcomeKind::hung},
        .script = "[ -e $folder/rendezvous ] || yes | head -c 4096 >$folder/rendezvous\n",
-       .options = watchdog(3)},
+       .options = watchdog()},
       {.name = "no_descriptor_left",
        .fault = "RLIMIT_NOFILE 6",
        .where = "rank 1, meeting",
