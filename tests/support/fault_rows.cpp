@@ -435,8 +435,8 @@ Rows manners() {
        .fault = "1 GB on stdout and stderr",
        .where = "all ranks",
        .expected = {},
-       .script = "yes on stdout and on | head -c 250000000\n"
-                 "yes on stderr | head -c 250000000 >&2 &\n",
+       .script = "yes on stderr | head -c 250000000 >&2 &\n"
+                 "yes on stdout | head -c 250000000; wait\n",
        .options = deadline(30)},
       {.name = "progress_flood",
        .fault = "signs of life without end",
