@@ -1,6 +1,7 @@
 #include "launcher/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,10 +9,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <string_view>
+#include <system_error>
 
 #include "estimator/spec/error.h"
-#include "launcher/unique_fd.h"
 
 namespace planwright::launcher {
 namespace {
@@ -20,13 +23,48 @@ namespace {
   throw WorldError("cannot " + what + " " + path + ": " + strerror(error));
 }
 
+constexpr std::string_view kFolderPattern = "planwright-XXXXXX";
+/// Longer than a folder is without a lock while it is made, by far.
+constexpr std::time_t kAbandoned_s = 3600;
+
+/// Empty if somebody else has it, or it is no folder of this user's.
+UniqueFd lock_folder(const std::string& path) {
+  UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat facts {};
+  if (folder && (fstat(folder.get(), &facts) != 0 || facts.st_uid != getuid() ||
+                 flock(folder.get(), LOCK_EX | LOCK_NB) != 0)) {
+    folder.reset();
+  }
+  return folder;
+}
+
+bool is_old(const std::string& path) {
+  struct stat facts {};
+  return lstat(path.c_str(), &facts) == 0 && facts.st_mtime + kAbandoned_s < std::time(nullptr);
+}
+
+/// A process that is killed between making its folder and telling its supervisor of it leaves it.
+void remove_abandoned(const std::string& root) {
+  const std::string_view stem = kFolderPattern.substr(0, kFolderPattern.find('X'));
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
+    const std::string name = entry.path().filename();
+    if (name.size() != kFolderPattern.size() || name.rfind(stem, 0) != 0) continue;
+    if (!is_old(entry.path())) continue;
+    const UniqueFd lock = lock_folder(entry.path());
+    if (lock) std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
 }  // namespace
 
 WorkFolder::WorkFolder(const std::string& root) {
   const char* const tmpdir = getenv("TMPDIR");
   path_ = !root.empty() ? root : tmpdir != nullptr && *tmpdir != '\0' ? tmpdir : "/tmp";
-  path_ += "/planwright-XXXXXX";
+  remove_abandoned(path_);
+  path_ += "/" + std::string(kFolderPattern);
   if (mkdtemp(path_.data()) == nullptr) fail("make a temporary folder", path_, errno);
+  lock_ = lock_folder(path_);
 }
 
 WorkFolder::~WorkFolder() {

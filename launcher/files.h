@@ -2,9 +2,12 @@
 
 #include <string>
 
+#include "launcher/unique_fd.h"
+
 namespace planwright::launcher {
 
-/// A fresh temporary folder, removed with everything in it at the end.
+/// A fresh temporary folder, removed with everything in it at the end. One that a killed process
+/// left is removed an hour later by whoever makes the next.
 class WorkFolder {
  public:
   /// Below `root`, or $TMPDIR, or /tmp. A WorldError if it cannot be made.
@@ -17,6 +20,7 @@ class WorkFolder {
 
  private:
   std::string path_;
+  UniqueFd lock_;  ///< on the folder itself: its owner lives
 };
 
 /// Writes a new file; a WorldError that names path and reason if it cannot be written whole.

@@ -53,11 +53,9 @@ const std::string kStuckReport =
     "(exec 9<>$pipe; head -c 65536 /dev/zero >&9; exec sleep 1000) &\n"
     "while ! [ -e /proc/$!/fd/9 ]; do sleep 0.01; done\n";
 
-/// Longer than a rank takes to start on a machine with other things to do.
-constexpr double kWatchdog_s = 3;
-
-std::function<void(launcher::RunOptions&)> watchdog() {
-  return [](launcher::RunOptions& options) { options.watchdog_s = kWatchdog_s; };
+/// Longer than ranks take to start on a machine with other things to do.
+std::function<void(launcher::RunOptions&)> watchdog(int ranks = 2) {
+  return [ranks](launcher::RunOptions& options) { options.watchdog_s = 2.0 * ranks; };
 }
 
 std::function<void(launcher::RunOptions&)> collective_timeout(double seconds) {
@@ -89,7 +87,7 @@ FaultRow signal_row(const SignalFault& signal, int ranks) {
     row.expected = {.kind = OutcomeKind::crashed, .detail = "supervisor of the ranks was ended"};
   } else if (stops) {
     row.expected = {.kind = OutcomeKind::hung, .detail = "gave no sign of life for"};
-    row.options = watchdog();
+    row.options = watchdog(ranks);
   } else {
     row.expected = {.kind = OutcomeKind::crashed, .detail = "was ended by " + name};
   }
