@@ -12,6 +12,11 @@ Tensor widened(const StepShape& s, std::int64_t elements) {
   return {"wide", s.e() < s.c() ? s.c() * elements : 0};
 }
 
+/// The same before something is added to a gradient: nothing if that is as narrow.
+Tensor widened_for_gradient(const StepShape& s, std::int64_t elements) {
+  return {"wide", s.e() < s.g() ? s.g() * elements : 0};
+}
+
 Tensor rows_of(const StepShape& s, const char* name, std::int64_t width) {
   return {name, s.c() * s.tokens() * width};
 }
@@ -43,9 +48,9 @@ void accumulated_product(Script& script, const StepShape& s, const char* name,
 
 void bias_gradient(Script& script, const StepShape& s, std::int64_t n) {
   if (!composed(s)) return pass(script, {"t", s.c() * s.threads * n});
-  const Tensor wide = widened(s, s.tokens() * n);
+  const Tensor wide = widened_for_gradient(s, s.tokens() * n);
   script.make(wide);
-  pass(script, {"sum", s.c() * n});
+  pass(script, {"sum", s.g() * n});
   script.drop(wide);
 }
 
@@ -146,9 +151,9 @@ void cross_entropy(Script& script, const StepShape& s) {
 
 void embed_backward(Script& script, const StepShape& s) {
   if (!composed(s)) return;
-  const Tensor wide = widened(s, s.tokens() * s.hidden);
+  const Tensor wide = widened_for_gradient(s, s.tokens() * s.hidden);
   script.make(wide);
-  if (!s.rotary) pass(script, {"by position", s.c() * s.seq * s.hidden});
+  if (!s.rotary) pass(script, {"by position", s.g() * s.seq * s.hidden});
   script.drop(wide);
 }
 

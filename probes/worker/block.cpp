@@ -16,7 +16,7 @@ at::Tensor empty_rows(const at::Tensor& like, std::int64_t width) {
 at::Tensor norm(const BlockContext& c, const NormWeights& weights, const at::Tensor& x,
                 at::Tensor& stats) {
   at::Tensor y = empty_rows(x, x.size(1));
-  stats = empty_stats(weights, x.size(0), weights.weight_gradient.scalar_type(), x);
+  stats = empty_stats(weights, x.size(0), accumulation_type(x.scalar_type()), x);
   c.kernels.norm_forward(x, weights, y, stats);
   return y;
 }

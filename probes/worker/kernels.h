@@ -9,9 +9,14 @@
 
 namespace planwright::worker {
 
+/// The type that sums and statistics of a compute type are made in.
+constexpr at::ScalarType accumulation_type(at::ScalarType compute) {
+  return compute == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 /// Everything between the matrix products. Activations are contiguous [rows, width] in the compute
-/// type, statistics and logits in the accumulation type, which is the gradients' too. Nothing is
-/// returned in new storage; what a kernel allocates meanwhile is on docs/runtime.md.
+/// type, statistics and logits in the accumulation type, gradients of weights in one of the two.
+/// Nothing is returned in new storage; what a kernel allocates meanwhile is on docs/runtime.md.
 class Kernels {
  public:
   virtual ~Kernels() = default;

@@ -11,8 +11,6 @@
 namespace planwright::worker {
 namespace {
 
-using row_loops::Accumulation;
-
 /// Elements that make a thread worth waking.
 constexpr std::int64_t kGrainElements = 32768;
 
@@ -23,8 +21,20 @@ std::int64_t rows_per_grain(std::int64_t width) {
 /// Calls body with a value of the storage type.
 template <class Body>
 void dispatch(const at::Tensor& tensor, const Body& body) {
-  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, tensor.scalar_type(), "kernels_in_place",
-                                 [&] { body(scalar_t{}); });
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, tensor.scalar_type(),
+                                  "kernels_in_place", [&] { body(scalar_t{}); });
+}
+
+/// Calls body with a value of the gradient's type, which is T or what T is computed in.
+template <class T, class Body>
+void dispatch_gradient(const at::Tensor& gradient, const Body& body) {
+  if (gradient.scalar_type() == c10::CppTypeToScalarType<T>::value) {
+    body(T{});
+  } else {
+    TORCH_CHECK(gradient.scalar_type() == c10::CppTypeToScalarType<Accumulation<T>>::value,
+                "gradients of another type than activations and sums");
+    body(Accumulation<T>{});
+  }
 }
 
 template <class Body>
@@ -41,32 +51,37 @@ T* data(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.data_ptr<T>() : nullptr;
 }
 
-/// Sums that each thread makes of its rows: [thread, width], zeroed, in the gradients' type.
+/// Sums that each thread makes of its rows: [thread, width], zeroed, in the accumulation type of T.
+template <class T>
 class PartialSums {
  public:
+  using A = Accumulation<T>;
   PartialSums(std::int64_t width, const at::Tensor& like)
-      : sums_(at::empty({at::get_num_threads(), width}, like.options())) {
+      : sums_(at::empty({at::get_num_threads(), width},
+                        like.options().dtype(c10::CppTypeToScalarType<A>::value))) {
     sums_.zero_();
   }
 
-  template <class A>
-  A* of_this_thread() const {
-    return data<A>(sums_) + at::get_thread_num() * sums_.size(1);
-  }
+  A* of_this_thread() const { return row(at::get_thread_num()); }
 
-  /// total += the sums of columns [begin, begin + numel of total), threads in order.
-  template <class A>
+  /// total += the sums of columns [begin, begin + numel of total), threads in order. The first
+  /// thread's become the sums of all, so that a narrow total is rounded once.
   void add_to(const at::Tensor& total, std::int64_t begin) const {
-    A* to = data<A>(total);
-    at::parallel_for(0, total.numel(), kGrainElements, [&](std::int64_t from, std::int64_t end) {
-      for (std::int64_t thread = 0; thread < sums_.size(0); ++thread) {
-        const A* row = data<A>(sums_) + thread * sums_.size(1) + begin;
-        row_loops::accumulate(row + from, end - from, to + from);
-      }
+    dispatch_gradient<T>(total, [&]<class G>(G) {
+      G* to = data<G>(total);
+      at::parallel_for(0, total.numel(), kGrainElements, [&](std::int64_t from, std::int64_t end) {
+        A* sum = row(0) + begin + from;
+        for (std::int64_t thread = 1; thread < sums_.size(0); ++thread) {
+          row_loops::accumulate(row(thread) + begin + from, end - from, sum);
+        }
+        row_loops::accumulate(sum, end - from, to + from);
+      });
     });
   }
 
  private:
+  A* row(std::int64_t thread) const { return data<A>(sums_) + thread * sums_.size(1); }
+
   at::Tensor sums_;
 };
 
@@ -103,18 +118,37 @@ void norm_backward_rows(const at::Tensor& dy, const at::Tensor& x, const at::Ten
                         const NormWeights& w, const at::Tensor& dx, bool add) {
   using A = Accumulation<T>;
   const std::int64_t width = x.size(1), rows = x.size(0);
-  const PartialSums sums(kCentered ? 2 * width : width, stats);
+  const PartialSums<T> sums(kCentered ? 2 * width : width, x);
   const A* mean = data<A>(stats);
   const A* reciprocal = mean + (kCentered ? rows : 0);
   over_rows(x, [&](std::int64_t row) {
     const std::int64_t at = row * width;
-    A* mine = sums.of_this_thread<A>();
+    A* mine = sums.of_this_thread();
     row_loops::norm_backward<T, kCentered>(data<T>(dy) + at, data<T>(x) + at, data<T>(w.weight),
                                            kCentered ? mean[row] : A(0), reciprocal[row], width,
                                            data<T>(dx) + at, add, mine, mine + width);
   });
-  sums.add_to<A>(w.weight_gradient, 0);
-  if constexpr (kCentered) sums.add_to<A>(w.bias_gradient, width);
+  sums.add_to(w.weight_gradient, 0);
+  if constexpr (kCentered) sums.add_to(w.bias_gradient, width);
+}
+
+template <class T, class G>
+void embedding_rows(const at::Tensor& ids, const at::Tensor& dy, const EmbeddingWeights& w,
+                    std::int64_t seq) {
+  const std::int64_t width = dy.size(1), rows = dy.size(0);
+  G* positions = data<G>(w.positions_gradient);
+  // Threads share out the columns, so that equal tokens never meet and the order is fixed.
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrainElements / rows);
+  at::parallel_for(0, width, grain, [&](std::int64_t from, std::int64_t end) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const T* gradient = data<T>(dy) + row * width + from;
+      G* token = data<G>(w.tokens_gradient) + data<std::int64_t>(ids)[row] * width + from;
+      row_loops::accumulate(gradient, end - from, token);
+      if (positions) {
+        row_loops::accumulate(gradient, end - from, positions + row % seq * width + from);
+      }
+    }
+  });
 }
 
 class InPlaceKernels : public Kernels {
@@ -135,21 +169,8 @@ class InPlaceKernels : public Kernels {
   void embed_backward(const at::Tensor& ids, const at::Tensor& dy, const EmbeddingWeights& w,
                       std::int64_t seq) const override {
     dispatch(dy, [&]<class T>(T) {
-      using A = Accumulation<T>;
-      const std::int64_t width = dy.size(1), rows = dy.size(0);
-      A* positions = data<A>(w.positions_gradient);
-      // Threads share out the columns, so that equal tokens never meet and the order is fixed.
-      const std::int64_t grain = std::max<std::int64_t>(1, kGrainElements / rows);
-      at::parallel_for(0, width, grain, [&](std::int64_t from, std::int64_t end) {
-        for (std::int64_t row = 0; row < rows; ++row) {
-          const T* gradient = data<T>(dy) + row * width + from;
-          A* token = data<A>(w.tokens_gradient) + data<std::int64_t>(ids)[row] * width + from;
-          row_loops::accumulate(gradient, end - from, token);
-          if (positions) {
-            row_loops::accumulate(gradient, end - from, positions + row % seq * width + from);
-          }
-        }
-      });
+      dispatch_gradient<T>(w.tokens_gradient,
+                           [&]<class G>(G) { embedding_rows<T, G>(ids, dy, w, seq); });
     });
   }
 
@@ -177,20 +198,20 @@ class InPlaceKernels : public Kernels {
 
   void bias_backward(const at::Tensor& dy, const at::Tensor& gradient) const override {
     dispatch(dy, [&]<class T>(T) {
-      using A = Accumulation<T>;
-      const PartialSums sums(dy.size(1), gradient);
+      const PartialSums<T> sums(dy.size(1), dy);
       over_rows(dy, [&](std::int64_t row) {
-        row_loops::accumulate(data<T>(dy) + row * dy.size(1), dy.size(1), sums.of_this_thread<A>());
+        row_loops::accumulate(data<T>(dy) + row * dy.size(1), dy.size(1), sums.of_this_thread());
       });
-      sums.add_to<A>(gradient, 0);
+      sums.add_to(gradient, 0);
     });
   }
 
   void accumulate(const at::Tensor& gradient, const at::Tensor& addend) const override {
     dispatch(addend, [&]<class T>(T) {
-      over_elements(addend.numel(), [&](std::int64_t from, std::int64_t end) {
-        row_loops::accumulate(data<T>(addend) + from, end - from,
-                              data<Accumulation<T>>(gradient) + from);
+      dispatch_gradient<T>(gradient, [&]<class G>(G) {
+        over_elements(addend.numel(), [&](std::int64_t from, std::int64_t end) {
+          row_loops::accumulate(data<T>(addend) + from, end - from, data<G>(gradient) + from);
+        });
       });
     });
   }

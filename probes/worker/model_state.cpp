@@ -26,15 +26,16 @@ std::uint64_t stream_of(std::uint64_t seed, const std::string& name) {
 
 void fill_uniform(const at::Tensor& host, std::uint64_t stream) {
   const double width = std::sqrt(12.0) * kWeightDeviation;  // sd of a uniform: width / sqrt(12)
-  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, host.scalar_type(), "fill_uniform", [&] {
-    scalar_t* out = host.data_ptr<scalar_t>();
-    at::parallel_for(0, host.numel(), 32768, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const auto bits = counter_hash(stream, static_cast<std::uint64_t>(i)) >> 11;
-        out[i] = static_cast<scalar_t>((static_cast<double>(bits) * 0x1p-53 - 0.5) * width);
-      }
-    });
-  });
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      at::kBFloat16, at::kHalf, host.scalar_type(), "fill_uniform", [&] {
+        scalar_t* out = host.data_ptr<scalar_t>();
+        at::parallel_for(0, host.numel(), 32768, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            const auto bits = counter_hash(stream, static_cast<std::uint64_t>(i)) >> 11;
+            out[i] = static_cast<scalar_t>((static_cast<double>(bits) * 0x1p-53 - 0.5) * width);
+          }
+        });
+      });
 }
 
 void initialize(const at::Tensor& weight, const std::string& name, std::uint64_t seed) {

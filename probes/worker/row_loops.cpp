@@ -1,7 +1,6 @@
 #include "probes/worker/row_loops.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -11,29 +10,11 @@ extern "C" double exp(double) noexcept;
 #pragma omp declare simd notinbranch
 extern "C" float expf(float) noexcept;
 
-#define FOR_EACH_ISA __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-
 namespace planwright::worker::row_loops {
 namespace {
 
 inline double exponential(double x) { return ::exp(x); }
 inline float exponential(float x) { return ::expf(x); }
-
-/// Rounds to the storage type. For bfloat16 to nearest even without the branches of libtorch's own
-/// conversion, which keep a loop from being vectorised.
-template <class T>
-inline T narrow(Accumulation<T> x) {
-  if constexpr (std::is_same_v<T, c10::BFloat16>) {
-    const auto bits = std::bit_cast<std::uint32_t>(x);
-    const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-    constexpr std::uint32_t kNan = 0x7fc0;
-    const std::uint32_t is_nan = -static_cast<std::uint32_t>(x != x);  // all bits or none
-    const std::uint32_t kept = (rounded & ~is_nan) | (kNan & is_nan);
-    return T(static_cast<std::uint16_t>(kept), c10::BFloat16::from_bits());
-  } else {
-    return x;
-  }
-}
 
 template <class A>
 inline A sigmoid(A x) {
@@ -86,22 +67,22 @@ FOR_EACH_ISA void norm(const T* x, const T* weight, const T* bias, Accumulation<
   A center = 0;
   if constexpr (kCentered) {
 #pragma omp simd reduction(+ : center)
-    for (std::int64_t i = 0; i < width; ++i) center += A(x[i]);
+    for (std::int64_t i = 0; i < width; ++i) center += wide(x[i]);
     center /= A(width);
     *mean = center;
   }
   A squares = 0;
 #pragma omp simd reduction(+ : squares)
   for (std::int64_t i = 0; i < width; ++i) {
-    const A d = A(x[i]) - center;
+    const A d = wide(x[i]) - center;
     squares += d * d;
   }
   const A scale = A(1) / std::sqrt(squares / A(width) + eps);
   *reciprocal = scale;
 #pragma omp simd
   for (std::int64_t i = 0; i < width; ++i) {
-    const A unit = (A(x[i]) - center) * scale;
-    y[i] = narrow<T>(kCentered ? unit * A(weight[i]) + A(bias[i]) : unit * A(weight[i]));
+    const A unit = (wide(x[i]) - center) * scale;
+    y[i] = narrow<T>(kCentered ? unit * wide(weight[i]) + wide(bias[i]) : unit * wide(weight[i]));
   }
 }
 
@@ -114,19 +95,19 @@ FOR_EACH_ISA void norm_backward(const T* dy, const T* x, const T* weight, Accumu
   A sum_g = 0, sum_gn = 0;
 #pragma omp simd reduction(+ : sum_g, sum_gn)
   for (std::int64_t i = 0; i < width; ++i) {
-    const A n = (A(x[i]) - mean) * reciprocal;
-    const A g = A(dy[i]) * A(weight[i]);
-    d_weight[i] += A(dy[i]) * n;
-    if constexpr (kCentered) d_bias[i] += A(dy[i]);
+    const A n = (wide(x[i]) - mean) * reciprocal;
+    const A g = wide(dy[i]) * wide(weight[i]);
+    d_weight[i] += wide(dy[i]) * n;
+    if constexpr (kCentered) d_bias[i] += wide(dy[i]);
     if constexpr (kCentered) sum_g += g;
     sum_gn += g * n;
   }
   const A mean_g = sum_g / A(width), mean_gn = sum_gn / A(width);
 #pragma omp simd
   for (std::int64_t i = 0; i < width; ++i) {
-    const A n = (A(x[i]) - mean) * reciprocal;
-    const A gradient = reciprocal * (A(dy[i]) * A(weight[i]) - mean_g - n * mean_gn);
-    dx[i] = narrow<T>(add ? A(dx[i]) + gradient : gradient);
+    const A n = (wide(x[i]) - mean) * reciprocal;
+    const A gradient = reciprocal * (wide(dy[i]) * wide(weight[i]) - mean_g - n * mean_gn);
+    dx[i] = narrow<T>(add ? wide(dx[i]) + gradient : gradient);
   }
 }
 
@@ -136,15 +117,14 @@ FOR_EACH_ISA void sum(const T* a, const T* b, std::int64_t n, T* y) {
     std::copy(a, a + n, y);
     return;
   }
-  using A = Accumulation<T>;
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) y[i] = narrow<T>(A(a[i]) + A(b[i]));
+  for (std::int64_t i = 0; i < n; ++i) y[i] = narrow<T>(wide(a[i]) + wide(b[i]));
 }
 
-template <class T>
-FOR_EACH_ISA void accumulate(const T* addend, std::int64_t n, Accumulation<T>* total) {
+template <class T, class G>
+FOR_EACH_ISA void accumulate(const T* addend, std::int64_t n, G* total) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) total[i] += Accumulation<T>(addend[i]);
+  for (std::int64_t i = 0; i < n; ++i) total[i] = narrow<G>(wide(total[i]) + wide(addend[i]));
 }
 
 template <class T, class Kind>
@@ -152,7 +132,7 @@ FOR_EACH_ISA void activation(const T* pre, std::int64_t n, T* act) {
   using A = Accumulation<T>;
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const A x = A(pre[i]);
+    const A x = wide(pre[i]);
     act[i] = narrow<T>(x * sigmoid(Kind::argument(x)));
   }
 }
@@ -162,8 +142,8 @@ FOR_EACH_ISA void activation_backward(const T* pre, std::int64_t n, T* d_act) {
   using A = Accumulation<T>;
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const A x = A(pre[i]);
-    d_act[i] = narrow<T>(A(d_act[i]) * derivative<Kind>(x, sigmoid(Kind::argument(x))));
+    const A x = wide(pre[i]);
+    d_act[i] = narrow<T>(wide(d_act[i]) * derivative<Kind>(x, sigmoid(Kind::argument(x))));
   }
 }
 
@@ -172,8 +152,8 @@ FOR_EACH_ISA void gated(const T* gate, const T* up, std::int64_t n, T* act) {
   using A = Accumulation<T>;
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const A x = A(gate[i]);
-    act[i] = narrow<T>(x * sigmoid(Kind::argument(x)) * A(up[i]));
+    const A x = wide(gate[i]);
+    act[i] = narrow<T>(x * sigmoid(Kind::argument(x)) * wide(up[i]));
   }
 }
 
@@ -182,9 +162,9 @@ FOR_EACH_ISA void gated_backward(T* gate, T* up, const T* d_act, std::int64_t n)
   using A = Accumulation<T>;
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const A x = A(gate[i]), d = A(d_act[i]);
+    const A x = wide(gate[i]), d = wide(d_act[i]);
     const A s = sigmoid(Kind::argument(x));
-    gate[i] = narrow<T>(d * A(up[i]) * derivative<Kind>(x, s));
+    gate[i] = narrow<T>(d * wide(up[i]) * derivative<Kind>(x, s));
     up[i] = narrow<T>(d * x * s);
   }
 }
@@ -195,7 +175,7 @@ FOR_EACH_ISA void rotate(T* low, T* high, const Accumulation<T>* cos, const Accu
   using A = Accumulation<T>;
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const A a = A(low[i]), b = A(high[i]), s = sign * sin[i];
+    const A a = wide(low[i]), b = wide(high[i]), s = sign * sin[i];
     low[i] = narrow<T>(a * cos[i] - b * s);
     high[i] = narrow<T>(b * cos[i] + a * s);
   }
@@ -239,13 +219,24 @@ FOR_EACH_ISA double cross_entropy(A* logits, std::int64_t width, std::int64_t ta
   INSTANTIATE_KIND(T, Silu)                                                                        \
   INSTANTIATE_KIND(T, GeluTanh)                                                                    \
   template void sum<T>(const T*, const T*, std::int64_t, T*);                                      \
-  template void accumulate<T>(const T*, std::int64_t, Accumulation<T>*);                           \
   template void rotate<T>(T*, T*, const Accumulation<T>*, const Accumulation<T>*, Accumulation<T>, \
                           std::int64_t);
 
 INSTANTIATE(double)
 INSTANTIATE(float)
 INSTANTIATE(c10::BFloat16)
+INSTANTIATE(c10::Half)
+
+#define INSTANTIATE_ACCUMULATE(T, G) template void accumulate<T, G>(const T*, std::int64_t, G*);
+INSTANTIATE_ACCUMULATE(double, double)
+INSTANTIATE_ACCUMULATE(float, float)
+INSTANTIATE_ACCUMULATE(float, c10::BFloat16)
+INSTANTIATE_ACCUMULATE(float, c10::Half)
+INSTANTIATE_ACCUMULATE(c10::BFloat16, float)
+INSTANTIATE_ACCUMULATE(c10::BFloat16, c10::BFloat16)
+INSTANTIATE_ACCUMULATE(c10::Half, float)
+INSTANTIATE_ACCUMULATE(c10::Half, c10::Half)
+
 template double cross_entropy<double>(double*, std::int64_t, std::int64_t, double);
 template double cross_entropy<float>(float*, std::int64_t, std::int64_t, float);
 

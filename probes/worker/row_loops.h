@@ -1,17 +1,12 @@
 #pragma once
 
-#include <c10/util/BFloat16.h>
-
 #include <cstdint>
-#include <type_traits>
 
-/// The inner loops of the in-place kernels, over plain memory, for the storage types double, float
-/// and bfloat16. Each is compiled for several instruction sets and chosen at start.
+#include "probes/worker/element.h"
+
+/// The inner loops of the in-place kernels, over plain memory, for the storage types double, float,
+/// bfloat16 and half. Each is compiled for several instruction sets and chosen at start.
 namespace planwright::worker::row_loops {
-
-/// What a storage type is summed and computed in.
-template <class T>
-using Accumulation = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 /// One row of `width` is normalised; the statistics are written through the pointers.
 /// kCentered: layer norm; otherwise RMS norm, without mean and bias.
@@ -29,9 +24,9 @@ void norm_backward(const T* dy, const T* x, const T* weight, Accumulation<T> mea
 template <class T>
 void sum(const T* a, const T* b, std::int64_t n, T* y);
 
-/// total += addend.
-template <class T>
-void accumulate(const T* addend, std::int64_t n, Accumulation<T>* total);
+/// total += addend, summed in the wider of the two and rounded to G.
+template <class T, class G>
+void accumulate(const T* addend, std::int64_t n, G* total);
 
 struct Silu;
 struct GeluTanh;

@@ -60,7 +60,7 @@ void Pass::forward() {
   const at::Tensor& x = inputs_.back();
   const NormWeights& norm = c_.weights.final_norm;
   normed_ = at::empty(x.sizes(), options);
-  stats_ = empty_stats(norm, x.size(0), norm.weight_gradient.scalar_type(), x);
+  stats_ = empty_stats(norm, x.size(0), accumulation_type(x.scalar_type()), x);
   c_.kernels.norm_forward(x, norm, normed_, stats_);
   {
     const AccountScope account(Account::logits);

@@ -99,6 +99,20 @@ TEST(KernelTransients, AreThoseThatTheRuntimeStates) {
   }
 }
 
+/// A gradient as narrow as the activations is added to without a copy.
+TEST(KernelTransients, OfNarrowGradientsHaveNoWideCopies) {
+  StepShape shape = shape_of(tiny_gpt(), Precision::bf16, 1, 2);
+  shape.gradient = DType::bf16;
+  shape.rotary = false;
+  EXPECT_EQ(transients(shape, kWeightGradient), 0);
+  EXPECT_EQ(transients(shape, kBiasGradient), 4 * 2 * 1000) << "threads sum wide";
+  EXPECT_EQ(transients(shape, kEmbedBackward), 0);
+  shape.kernels = KernelSet::composed;
+  EXPECT_EQ(transients(shape, kWeightGradient), 0);
+  EXPECT_EQ(transients(shape, kBiasGradient), 2 * 1000);
+  EXPECT_EQ(transients(shape, kEmbedBackward), 2 * 16 * 24);
+}
+
 TEST(KernelTransients, OfLearnedPositionsSumTheirGradientsFirst) {
   StepShape shape = shape_of(tiny_gpt(), Precision::fp32, 3);
   shape.kernels = KernelSet::composed;

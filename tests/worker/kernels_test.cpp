@@ -64,9 +64,11 @@ TEST(Kernels, in_place_do_the_same_on_two_threads_as_on_one) {
 TEST(Kernels, of_both_sets_agree) {
   expect_close(results(in_place_kernels(), 2, at::kFloat),
                results(composed_kernels(), 2, at::kFloat), 1e-5);
-  constexpr double kBf16Rounding = 1.0 / 128;
+  constexpr double kBf16Rounding = 1.0 / 128, kHalfRounding = 1.0 / 1024;
   expect_close(results(in_place_kernels(), 2, at::kBFloat16),
                results(composed_kernels(), 2, at::kBFloat16), kBf16Rounding);
+  expect_close(results(in_place_kernels(), 2, at::kHalf), results(composed_kernels(), 2, at::kHalf),
+               kHalfRounding);
 }
 
 TEST(Kernels, in_place_allocate_only_their_threads_partial_sums) {
@@ -86,6 +88,22 @@ TEST(Kernels, in_place_allocate_only_their_threads_partial_sums) {
   in_place_kernels().accumulate(total, addend);
   EXPECT_EQ(memory_peaks().allocated.allocated(), held);
   EXPECT_EQ(total.sum().item<float>(), float{kRows * kWidth});
+}
+
+// Sums that a narrow gradient could not hold: 3000 ones and more at a time.
+TEST(Kernels, in_place_sum_wide_what_a_narrow_gradient_gets) {
+  at::set_num_threads(2);
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor dy = at::ones({kRows, kWidth}, type);
+    const at::Tensor bias = at::full({kWidth}, 96, type);
+    const Bytes before = live_memory().allocated();
+    reset_memory_peaks();
+    in_place_kernels().bias_backward(dy, bias);
+    EXPECT_EQ(memory_peaks().allocated.allocated(), before + Bytes{4 * 2 * kWidth});
+    EXPECT_EQ(bias[5].item<float>(), at::full({}, kRows + 96, type).item<float>());
+    in_place_kernels().accumulate(bias, bias.clone());
+    EXPECT_EQ(bias[5].item<float>(), 2 * at::full({}, kRows + 96, type).item<float>());
+  }
 }
 
 /// Bytes that a call has live at once beyond what it finds.
