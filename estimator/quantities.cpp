@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "estimator/spec/factored_moments.h"
 #include "estimator/spec/flat_layout.h"
 #include "estimator/step_script.h"
 #include "estimator/work.h"
@@ -24,6 +25,7 @@ struct LayoutRow {
   double numel = 0;
   double shard = 0;
   double buckets = 0;
+  std::int64_t factors = 0;
 };
 
 std::uint64_t pair_key(std::int64_t a, std::int64_t b) {
@@ -46,7 +48,7 @@ MicroBatchRow micro_batch_row(const StepShape& shape, const ModelSpec& model, bo
 LayoutRow layout_row(const ModelSpec& model, int ranks, std::int64_t bucket_elements) {
   const FlatLayout layout = flat_layout(model, ranks, bucket_elements);
   return {static_cast<double>(layout.numel), static_cast<double>(layout.shard_numel()),
-          static_cast<double>(layout.buckets.size())};
+          static_cast<double>(layout.buckets.size()), factored_elements(layout)};
 }
 
 void require(bool expressed, const char* axis) {
@@ -82,6 +84,8 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const L
     }
     case HoldingOf::step_counters:
       return 1;
+    case HoldingOf::factored_moments:
+      return layout.factors;
   }
   throw std::logic_error("elements_of: unknown holding");
 }
@@ -114,15 +118,33 @@ void add_peaks(Quantities& q, const MicroBatchRow& row, DeviceKind device) {
   }
 }
 
-/// Bytes that the optimizer reads and writes for one owned parameter. AdamW reads the gradient and
-/// reads and writes two moments and the weight; a master weight is then read and stored. SGD has no
-/// moments.
+/// How often the optimizer goes over what belongs to one parameter. Adafactor's statistics are
+/// small beside the tensors, but it reads each gradient four times (rows, columns, the update's
+/// size, the update) and each weight twice (its size, the update).
+struct OptimizerPasses {
+  double gradients, moments, weights;
+};
+OptimizerPasses passes_of(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::adafactor:
+      return {4, 0, 3};
+    case OptimizerKind::lion:
+    case OptimizerKind::sgd:
+      return {1, 2, 2};
+    default:
+      return {1, 4, 2};
+  }
+}
+
+/// Bytes that the optimizer reads and writes for one owned parameter; a master weight is then read
+/// and stored.
 double optimizer_bytes_each(const Workload& workload) {
   const PrecisionRecipe& r = workload.recipe;
   const auto bytes = [](DType type) { return static_cast<double>(bytes_of(type)); };
-  const double moments = workload.optimizer == OptimizerKind::sgd ? 0 : 4 * bytes(r.state);
-  const double weight = r.master ? 3 * bytes(*r.master) + bytes(r.storage) : 2 * bytes(r.storage);
-  return bytes(r.gradient) + moments + weight;
+  const OptimizerPasses passes = passes_of(workload.optimizer);
+  const double stored = r.master ? bytes(*r.master) + bytes(r.storage) : 0;
+  return passes.gradients * bytes(r.gradient) + passes.moments * bytes(r.state) +
+         passes.weights * bytes(r.master.value_or(r.storage)) + stored;
 }
 
 int innermost_link(const ClusterSpec& cluster, int ranks) {

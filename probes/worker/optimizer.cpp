@@ -1,11 +1,10 @@
 #include "probes/worker/optimizer.h"
 
-#include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "probes/worker/device_memory.h"
 
@@ -19,7 +18,7 @@ at::Tensor bucket_slice(const at::Tensor& flat, const FlatLayout& layout, const 
 
 Optimizer::Optimizer(const Workload& workload, const ModelState& state, int shard)
     : kind_(workload.optimizer) {
-  if (kind_ != OptimizerKind::adamw && kind_ != OptimizerKind::sgd) {
+  if (moments_of(kind_) == 0 && kind_ != OptimizerKind::adafactor) {
     throw std::invalid_argument("the worker has no optimizer " + std::string(word(kind_)));
   }
   const AccountScope account(Account::optimizer);
@@ -29,15 +28,15 @@ Optimizer::Optimizer(const Workload& workload, const ModelState& state, int shar
     return at::zeros({numel}, state.parameters.options().dtype(scalar_type(type)));
   };
   if (recipe.master) master_ = own(*recipe.master);
+  if (moments_of(kind_) > 0) moments1_ = own(recipe.state);
+  if (moments_of(kind_) > 1) moments2_ = own(recipe.state);
   if (kind_ == OptimizerKind::adamw) {
-    moments1_ = own(recipe.state);
-    moments2_ = own(recipe.state);
     counter_ = at::zeros({}, state.parameters.options().dtype(at::kFloat));
   }
 
   std::int64_t begin = 0;
   for (const FlatBucket& bucket : state.layout.buckets) {
-    Slice slice;
+    OptimizerSlice slice;
     slice.stored = bucket_slice(state.parameters, state.layout, bucket, shard);
     slice.gradient = bucket_slice(state.gradients, state.layout, bucket, shard);
     const auto mine = [&](const at::Tensor& flat) {
@@ -50,36 +49,30 @@ Optimizer::Optimizer(const Workload& workload, const ModelState& state, int shar
     begin += slice.stored.numel();
     slices_.push_back(std::move(slice));
   }
+  if (kind_ == OptimizerKind::adafactor) {
+    const at::Tensor& weights = master_.defined() ? master_ : state.parameters;
+    adafactor_.emplace(state.layout, weights, state.gradients, scalar_type(recipe.state));
+  }
 }
 
-void Optimizer::step() {
+void Optimizer::step(double gradient_factor) {
   ++steps_;
-  if (kind_ == OptimizerKind::adamw) {
-    adamw();
+  if (counter_.defined()) counter_.fill_(static_cast<double>(steps_));
+  if (adafactor_) {
+    adafactor_->step(gradient_factor, steps_);
   } else {
-    sgd();
+    for (const OptimizerSlice& slice : slices_) {
+      update_elements(kind_, slice, gradient_factor, steps_, counter_);
+    }
   }
   if (!master_.defined()) return;
-  for (const Slice& slice : slices_) slice.stored.copy_(slice.updated);
+  for (const OptimizerSlice& slice : slices_) slice.stored.copy_(slice.updated);
 }
 
-void Optimizer::adamw() {
-  counter_.fill_(static_cast<double>(steps_));
-  std::vector<at::Tensor> weights, gradients, moments1, moments2;
-  for (const Slice& slice : slices_) {
-    weights.push_back(slice.updated);
-    gradients.push_back(slice.gradient);
-    moments1.push_back(slice.moment1);
-    moments2.push_back(slice.moment2);
-  }
-  const std::vector<at::Tensor> counters(slices_.size(), counter_);
-  constexpr bool kAmsgrad = false, kMaximize = false;
-  at::_fused_adamw_(weights, gradients, moments1, moments2, {}, counters, kAdamwLearningRate,
-                    kBeta1, kBeta2, kWeightDecay, kEpsilon, kAmsgrad, kMaximize);
-}
-
-void Optimizer::sgd() {
-  for (const Slice& slice : slices_) slice.updated.add_(slice.gradient, -kSgdLearningRate);
+std::vector<at::Tensor> Optimizer::gradients() const {
+  std::vector<at::Tensor> all;
+  for (const OptimizerSlice& slice : slices_) all.push_back(slice.gradient);
+  return all;
 }
 
 }  // namespace planwright::worker

@@ -3,45 +3,38 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "estimator/spec/workload.h"
+#include "probes/worker/adafactor.h"
+#include "probes/worker/element_updates.h"
 #include "probes/worker/model_state.h"
+#include "probes/worker/optimizer_slice.h"
 
 namespace planwright::worker {
 
-// The built-in runtime's hyper-parameters; a probe's outcome does not depend on them.
-constexpr double kAdamwLearningRate = 1e-3;
-constexpr double kBeta1 = 0.9;
-constexpr double kBeta2 = 0.95;
-constexpr double kEpsilon = 1e-8;
-constexpr double kWeightDecay = 0.1;
-constexpr double kSgdLearningRate = 0.1;
-
-/// AdamW or plain SGD over the elements that this rank owns: slice `shard` of each bucket of the
-/// state's layout. With a master copy that one is updated and the stored weights follow.
+/// The workload's optimizer over the elements that this rank owns: slice `shard` of each bucket of
+/// the state's layout. With a master copy that one is updated and the stored weights follow.
 class Optimizer {
  public:
-  /// Refers to the state's buffers. Allocates in the optimizer account.
+  /// Refers to the state's buffers. Allocates in the optimizer account. Throws
+  /// std::invalid_argument if the worker has no such optimizer, or not for such shards.
   Optimizer(const Workload& workload, const ModelState& state, int shard);
 
-  /// Allocates nothing.
-  void step();
+  /// One update from the gradients times `gradient_factor`. Allocates nothing. The gradients are
+  /// not to be read afterwards.
+  void step(double gradient_factor = 1);
+
+  /// Where the owned elements' gradients stand.
+  std::vector<at::Tensor> gradients() const;
 
  private:
-  struct Slice {
-    at::Tensor stored, gradient;
-    at::Tensor updated;  ///< the master copy if there is one, else the stored weights
-    at::Tensor moment1, moment2;
-  };
-
-  void adamw();
-  void sgd();
-
   OptimizerKind kind_;
   std::int64_t steps_ = 0;
-  std::vector<Slice> slices_;
+  std::vector<OptimizerSlice> slices_;
   at::Tensor master_, moments1_, moments2_, counter_;
+  std::optional<Adafactor> adafactor_;
 };
 
 /// The slice of bucket `bucket` that rank `shard` of the layout's ranks owns.

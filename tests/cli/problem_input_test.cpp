@@ -147,7 +147,7 @@ TEST(Workload, NamesThePrecisionsThatTheTargetHas) {
   const InputFault fault =
       fault_of([&] { read_workload(settings, testing::fake_traits(), std::nullopt); });
   EXPECT_EQ(fault.key, "[job] precision");
-  EXPECT_NE(fault.rule.find("fp64, fp32 or bf16"), std::string::npos) << fault.rule;
+  EXPECT_NE(fault.rule.find("fp64, fp32, bf16 or fp16"), std::string::npos) << fault.rule;
 }
 
 TEST(Targets, AreFoundByName) {

@@ -72,6 +72,17 @@ TEST(StateLedger, HasNoMomentsUnderSgdAndNoTablesWithLearnedPositions) {
   EXPECT_EQ(q.loaded[Account::parameters], q.loaded[Account::gradients]);
 }
 
+/// Embedding and head 50 + 24 each, five norms of 24, and per block qkv 64 + 24, out 24 + 32,
+/// gate_up 80 + 24, down 24 + 40: 148 + 120 + 2·312 = 892 statistics in place of 12928 moments.
+TEST(StateLedger, HasRowsAndColumnsInPlaceOfFactoredMoments) {
+  TargetTraits traits = fake_traits();
+  traits.holdings[4].of = HoldingOf::factored_moments;
+  traits.holdings[4].copies = 1;
+  const Problem problem = fake_problem(tiny_llama(), 1, Precision::fp32);
+  const Quantities q = quantify(problem, traits, data_parallel(1, 0, 1));
+  EXPECT_EQ(q.loaded[Account::optimizer].value, 4 * 892 + 4);
+}
+
 /// A holding that lives in some phases only is counted in those.
 TEST(StateLedger, KeepsAHoldingToItsPhases) {
   TargetTraits traits = fake_traits();
@@ -159,7 +170,8 @@ TEST(Messages, UseTheInnermostLinkThatSpansTheRanks) {
 }
 
 /// Bytes per owned parameter: gradient, weight read and written, two moments read and written; in
-/// bf16 the master weight is read once more and stored in two bytes.
+/// bf16 the master weight is read once more and stored in two bytes. SGD and Lion have one moment;
+/// Adafactor reads the gradient four times and the weight twice.
 TEST(OptimizerBytes, CountReadsAndWritesOfWhatARankOwns) {
   const auto bytes = [](Precision precision, int dp, int zero, OptimizerKind kind) {
     Problem problem = fake_problem(tiny_llama(), dp, precision);
@@ -168,7 +180,9 @@ TEST(OptimizerBytes, CountReadsAndWritesOfWhatARankOwns) {
   };
   EXPECT_EQ(bytes(Precision::fp32, 1, 0, OptimizerKind::adamw), 12928 * (4 + 8 + 16));
   EXPECT_EQ(bytes(Precision::bf16, 1, 0, OptimizerKind::adamw), 12928 * (4 + 8 + 16 + 4 + 2));
-  EXPECT_EQ(bytes(Precision::fp32, 1, 0, OptimizerKind::sgd), 12928 * (4 + 8));
+  EXPECT_EQ(bytes(Precision::fp32, 1, 0, OptimizerKind::sgd), 12928 * (4 + 8 + 8));
+  EXPECT_EQ(bytes(Precision::fp32, 1, 0, OptimizerKind::lion), 12928 * (4 + 8 + 8));
+  EXPECT_EQ(bytes(Precision::fp32, 1, 0, OptimizerKind::adafactor), 12928 * (4 * 4 + 3 * 4));
   EXPECT_EQ(bytes(Precision::fp32, 2, 1, OptimizerKind::adamw), 12960 / 2 * (4 + 8 + 16));
 }
 

@@ -47,9 +47,13 @@ TEST(BuiltinTraits, KeepTheBytesPerParameterOfTheRuntimesTable) {
   EXPECT_EQ(bytes_per_parameter(Precision::fp64, OptimizerKind::adamw), 32);
   EXPECT_EQ(bytes_per_parameter(Precision::fp32, OptimizerKind::adamw), 16);
   EXPECT_EQ(bytes_per_parameter(Precision::bf16, OptimizerKind::adamw), 18);
-  EXPECT_EQ(bytes_per_parameter(Precision::fp64, OptimizerKind::sgd), 16);
-  EXPECT_EQ(bytes_per_parameter(Precision::fp32, OptimizerKind::sgd), 8);
-  EXPECT_EQ(bytes_per_parameter(Precision::bf16, OptimizerKind::sgd), 10);
+  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::lion}) {
+    EXPECT_EQ(bytes_per_parameter(Precision::fp64, kind), 24);
+    EXPECT_EQ(bytes_per_parameter(Precision::fp32, kind), 12);
+    EXPECT_EQ(bytes_per_parameter(Precision::bf16, kind), 14);
+  }
+  EXPECT_EQ(bytes_per_parameter(Precision::fp32, OptimizerKind::adafactor), 8);
+  EXPECT_EQ(bytes_per_parameter(Precision::bf16, OptimizerKind::adafactor), 10);
 }
 
 TEST(BuiltinTraits, ZeroOneShardsTheOptimizerAndNothingElse) {
@@ -112,7 +116,19 @@ TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
   const RuleCase cases[] = {
       {"trains_all_weights", [](Problem& p, Candidate&) { p.workload.job = Job::lora; }},
       {"known_optimizer",
-       [](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::lion; }},
+       [](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::adam8bit; }},
+      {"known_optimizer",
+       [](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::paged_adam8bit; }},
+      {"adafactor_whole_tensors",
+       [](Problem& p, Candidate& c) {
+         p.workload.optimizer = OptimizerKind::adafactor;
+         c.zero = 1;
+       }},
+      {"adafactor_on_cpus",
+       [](Problem& p, Candidate&) {
+         p.workload.optimizer = OptimizerKind::adafactor;
+         p.cluster.device.kind = DeviceKind::cuda;
+       }},
       {"known_precision", [](Problem& p, Candidate&) { p.workload.precision = Precision::fp16; }},
       {"own_recipe", [](Problem& p, Candidate&) { p.workload.recipe.gradient = DType::bf16; }},
       {"sequence_within_window",
@@ -140,11 +156,14 @@ TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
   }
 }
 
-TEST(BuiltinTraits, SgdFp64AndFineTuningAreLegal) {
+TEST(BuiltinTraits, EveryOtherOptimizerFp64AndFineTuningAreLegal) {
   Problem problem = llama(Precision::fp64);
-  problem.workload.optimizer = OptimizerKind::sgd;
   problem.workload.job = Job::finetune;
-  EXPECT_TRUE(broken_rules(problem, testing::data_parallel(2, 0, 1)).empty());
+  for (const OptimizerKind kind :
+       {OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::lion, OptimizerKind::adafactor}) {
+    problem.workload.optimizer = kind;
+    EXPECT_TRUE(broken_rules(problem, testing::data_parallel(2, 0, 1)).empty()) << word(kind);
+  }
 }
 
 launcher::EmitRequest request(const std::string& out) {

@@ -29,6 +29,8 @@ std::optional<PrecisionRecipe> recipe(Precision precision) {
       return uniform(DType::fp32);
     case Precision::bf16:
       return PrecisionRecipe{DType::bf16, DType::bf16, DType::fp32, DType::fp32, DType::fp32};
+    case Precision::fp16:
+      return PrecisionRecipe{DType::fp16, DType::fp16, DType::fp32, DType::fp32, DType::fp32};
     default:
       return std::nullopt;
   }

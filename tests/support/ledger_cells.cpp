@@ -134,7 +134,8 @@ Problem ledger_problem(const LedgerCell& cell) {
   problem.target = traits.name;
   problem.target_version = traits.version;
   problem.traits_revision = traits.revision;
-  problem.workload.recipe = traits.recipe(cell.precision).value();
+  problem.workload.recipe = cell.recipe.value_or(traits.recipe(cell.precision).value());
+  problem.workload.optimizer = cell.optimizer;
   problem.workload.seq = shape.seq;
   problem.workload.global_batch = std::int64_t{cell.dp} * shape.micro_batch * shape.accumulation;
   return problem;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,9 @@ struct LedgerCell {
   int zero = 0;
   RecomputeKind recompute = RecomputeKind::none;
   std::size_t shape = 0;  ///< into ledger_shapes()
+  // No axes of the table; recipe_cells.h varies them.
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  std::optional<PrecisionRecipe> recipe = std::nullopt;  ///< none: the target's for the precision
   bool operator==(const LedgerCell&) const = default;
 };
 

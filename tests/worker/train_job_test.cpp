@@ -216,7 +216,8 @@ TEST_F(TrainJob, that_cannot_be_run_is_refused_by_what_is_wrong) {
        }},
       {"scope shadow", [](probes::TrainJob& j) { j.scope.kind = ScopeKind::shadow; }},
       {"global batch", [](probes::TrainJob& j) { j.candidate.micro_batch = 3; }},
-      {"lion", [](probes::TrainJob& j) { j.problem.workload.optimizer = OptimizerKind::lion; }},
+      {"paged-adam8bit",
+       [](probes::TrainJob& j) { j.problem.workload.optimizer = OptimizerKind::paged_adam8bit; }},
   };
   for (const Case& each : cases) {
     auto job = job_of(tiny_llama(), Precision::fp32, 2);

@@ -54,10 +54,24 @@ std::vector<Rule> workload_rules() {
        "use --job pretrain or --job finetune, or another --target", kRuntime},
       {"known_optimizer",
        [](const Problem& p, const Candidate&) {
-         return p.workload.optimizer != OptimizerKind::adamw &&
-                p.workload.optimizer != OptimizerKind::sgd;
+         return p.workload.optimizer == OptimizerKind::adam8bit ||
+                p.workload.optimizer == OptimizerKind::paged_adam8bit;
        },
-       "the built-in runtime has no optimizer {optimizer}", "use --optimizer adamw", kRuntime},
+       "the built-in runtime has no optimizer {optimizer}",
+       "use --optimizer adamw, sgd, lion or adafactor", kRuntime},
+      {"adafactor_whole_tensors",
+       [](const Problem& p, const Candidate& c) {
+         return p.workload.optimizer == OptimizerKind::adafactor && (c.zero != 0 || c.tp != 1);
+       },
+       "adafactor keeps statistics of whole rows and columns, and zero {zero} with tp {tp} gives a "
+       "rank less than whole tensors",
+       "use zero 0 and tp 1, or another --optimizer", kRuntime},
+      {"adafactor_on_cpus",
+       [](const Problem& p, const Candidate&) {
+         return on_cuda(p) && p.workload.optimizer == OptimizerKind::adafactor;
+       },
+       "the built-in runtime has adafactor on CPUs only", "use --optimizer adamw, sgd or lion",
+       kRuntime},
       {"known_precision",
        [](const Problem& p, const Candidate&) { return !recipe(p.workload.precision); },
        "the built-in runtime has no recipe for {precision}", "use --precision bf16 or fp32",

@@ -25,6 +25,12 @@ bool has_master(const Problem& p, const Candidate&) { return p.workload.recipe.m
 bool is_adamw(const Problem& p, const Candidate&) {
   return p.workload.optimizer == OptimizerKind::adamw;
 }
+bool has_one_moment(const Problem& p, const Candidate&) {
+  return p.workload.optimizer == OptimizerKind::sgd || p.workload.optimizer == OptimizerKind::lion;
+}
+bool is_adafactor(const Problem& p, const Candidate&) {
+  return p.workload.optimizer == OptimizerKind::adafactor;
+}
 
 std::vector<Holding> holdings() {
   using enum Account;
@@ -38,6 +44,8 @@ std::vector<Holding> holdings() {
       {gradients, flat_parameters, gradient_bytes, 1, nothing, kFrom, kTo, nullptr, kSource},
       {optimizer, flat_parameters, master_bytes, 1, zero_1, kFrom, kTo, has_master, kSource},
       {optimizer, flat_parameters, state_bytes, 2, zero_1, kFrom, kTo, is_adamw, kSource},
+      {optimizer, flat_parameters, state_bytes, 1, zero_1, kFrom, kTo, has_one_moment, kSource},
+      {optimizer, factored_moments, state_bytes, 1, nothing, kFrom, kTo, is_adafactor, kSource},
       {optimizer, step_counters, counter_bytes, 1, nothing, kFrom, kTo, is_adamw, kSource},
   };
 }
