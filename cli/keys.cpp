@@ -23,7 +23,7 @@ const std::vector<Key>& all_keys() {
       {"seq", Table::job, integer, "N", "tokens per sequence"},
       {"global-batch", Table::job, integer, "N", "sequences per optimizer step"},
       {"precision", Table::job, text, "WORD", "bf16, fp16, fp32, fp8, fp64 [bf16]"},
-      {"optimizer", Table::job, text, "WORD", "adamw, sgd, ... [adamw]"},
+      {"optimizer", Table::job, text, "WORD", "adamw, sgd, lion, adafactor ... [adamw]"},
       {"lora-rank", Table::job, integer, "N", "rank of the adapters"},
       {"lora-targets", Table::job, text, "LIST", "modules that get adapters"},
       {"quant", Table::job, text, "WORD", "none, nf4, int8: the frozen base"},

@@ -136,14 +136,17 @@ OptimizerPasses passes_of(OptimizerKind kind) {
   }
 }
 
+bool scales_loss(const PrecisionRecipe& recipe) { return recipe.compute == DType::fp16; }
+
 /// Bytes that the optimizer reads and writes for one owned parameter; a master weight is then read
-/// and stored.
+/// and stored, and with a loss scale the gradients are looked at before (read, and written back).
 double optimizer_bytes_each(const Workload& workload) {
   const PrecisionRecipe& r = workload.recipe;
   const auto bytes = [](DType type) { return static_cast<double>(bytes_of(type)); };
   const OptimizerPasses passes = passes_of(workload.optimizer);
   const double stored = r.master ? bytes(*r.master) + bytes(r.storage) : 0;
-  return passes.gradients * bytes(r.gradient) + passes.moments * bytes(r.state) +
+  const double checked = scales_loss(r) ? 2 : 0;
+  return (passes.gradients + checked) * bytes(r.gradient) + passes.moments * bytes(r.state) +
          passes.weights * bytes(r.master.value_or(r.storage)) + stored;
 }
 
@@ -168,6 +171,7 @@ void add_messages(Quantities& q, const Problem& problem, const LayoutRow& layout
   const double gradient = layout.numel * static_cast<double>(bytes_of(recipe.gradient));
   q.messages.push_back({sharded && ring ? Collective::reduce_scatter : Collective::all_reduce,
                         layout.buckets, gradient, c.dp, link});
+  if (scales_loss(recipe)) q.messages.push_back({Collective::all_reduce, 1, 4, c.dp, link});
   if (!sharded) return;
   const double weights = layout.numel * static_cast<double>(bytes_of(recipe.storage));
   q.messages.push_back({ring ? Collective::all_gather : Collective::broadcast,

@@ -25,10 +25,13 @@ void check_axes(const Candidate& c, int world) {
 
 void check_recipe(const PrecisionRecipe& r) {
   const DType wide = accumulation_type(r.compute);
-  require(r.storage == r.compute && r.gradient == wide && r.state == wide &&
-              r.master.value_or(r.storage) == wide && r.compute != DType::fp16 &&
-              r.compute != DType::fp8,
-          "this mix of types");
+  const bool narrow_state = r.state == DType::bf16 && wide == DType::fp32;
+  require(r.storage == r.compute && r.compute != DType::fp8, "weights of these types");
+  require(r.gradient == wide || r.gradient == r.compute,
+          "gradients in " + std::string(word(r.gradient)));
+  require(r.state == wide || narrow_state, "optimizer states in " + std::string(word(r.state)));
+  require(r.master.value_or(wide) == wide && (r.master || r.compute != DType::fp16),
+          "these master weights");
 }
 
 void check_blocks(const ModelSpec& model, std::int64_t seq) {

@@ -14,6 +14,7 @@
 #include "probes/worker/device_memory.h"
 #include "probes/worker/dump.h"
 #include "probes/worker/kernels.h"
+#include "probes/worker/loss_scale.h"
 #include "probes/worker/model_state.h"
 #include "probes/worker/optimizer.h"
 #include "probes/worker/supported.h"
@@ -33,7 +34,8 @@ class TrainRun {
         accumulation_(static_cast<int>(accumulation(job.problem, job.candidate))),
         state_(load_model(job.problem, flat_layout(job.problem.model, shards_, job.bucket_elements),
                           job.seed, rank.device)),
-        optimizer_(job.problem.workload, state_, shards_ > 1 ? rank.collectives.rank() : 0) {}
+        optimizer_(job.problem.workload, state_, shards_ > 1 ? rank.collectives.rank() : 0),
+        loss_scale_(job.problem.workload.recipe, rank.device) {}
 
   /// This rank's share of the step's loss.
   double step(int number);
@@ -56,6 +58,7 @@ class TrainRun {
   int accumulation_;
   ModelState state_;
   Optimizer optimizer_;
+  LossScale loss_scale_;
 };
 
 MicroBatch TrainRun::next_micro_batch(int step, int micro) const {
@@ -72,7 +75,8 @@ double TrainRun::step(int number) {
   const double scale =
       1.0 / static_cast<double>(job_.candidate.micro_batch * workload.seq * accumulation_ * dp_);
   const PassContext pass{job_.problem.model, state_.weights, kernels(job_.kernels),
-                         job_.candidate.recompute.kind == RecomputeKind::full, scale};
+                         job_.candidate.recompute.kind == RecomputeKind::full,
+                         scale * loss_scale_.value()};
   state_.gradients.zero_();
   double loss = 0;
   for (int micro = 0; micro < accumulation_; ++micro) {
@@ -82,7 +86,8 @@ double TrainRun::step(int number) {
   reduce_gradients();
   if (dumps() && number == 0) dump_gradients(loss);
   const PhaseScope phase(Phase::optimizer);
-  optimizer_.step();
+  const double unscale = 1 / loss_scale_.value();
+  if (loss_scale_.accept(optimizer_.gradients(), rank_.collectives)) optimizer_.step(unscale);
   gather_parameters();
   return loss;
 }

@@ -154,6 +154,15 @@ TEST(Messages, FollowTheTransport) {
   EXPECT_EQ(messages(1)[1].count, 3);
 }
 
+TEST(Messages, WithALossScaleAgreeInOneScalar) {
+  const Problem problem = fake_problem(tiny_llama(), 2, Precision::fp16);
+  const auto messages = quantify(problem, fake_traits(), data_parallel(2, 0, 1)).messages;
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_EQ(messages[1].collective, Collective::all_reduce);
+  EXPECT_EQ(messages[1].count, 1);
+  EXPECT_EQ(messages[1].bytes, 4);
+}
+
 TEST(Messages, OfOneRankAreNone) {
   const Problem problem = fake_problem(tiny_llama(), 1, Precision::fp32);
   EXPECT_TRUE(quantify(problem, fake_traits(), data_parallel(1, 1, 1)).messages.empty());
@@ -171,7 +180,8 @@ TEST(Messages, UseTheInnermostLinkThatSpansTheRanks) {
 
 /// Bytes per owned parameter: gradient, weight read and written, two moments read and written; in
 /// bf16 the master weight is read once more and stored in two bytes. SGD and Lion have one moment;
-/// Adafactor reads the gradient four times and the weight twice.
+/// Adafactor reads the gradient four times and the weight twice; fp16 gradients are looked at
+/// first.
 TEST(OptimizerBytes, CountReadsAndWritesOfWhatARankOwns) {
   const auto bytes = [](Precision precision, int dp, int zero, OptimizerKind kind) {
     Problem problem = fake_problem(tiny_llama(), dp, precision);
@@ -183,6 +193,7 @@ TEST(OptimizerBytes, CountReadsAndWritesOfWhatARankOwns) {
   EXPECT_EQ(bytes(Precision::fp32, 1, 0, OptimizerKind::sgd), 12928 * (4 + 8 + 8));
   EXPECT_EQ(bytes(Precision::fp32, 1, 0, OptimizerKind::lion), 12928 * (4 + 8 + 8));
   EXPECT_EQ(bytes(Precision::fp32, 1, 0, OptimizerKind::adafactor), 12928 * (4 * 4 + 3 * 4));
+  EXPECT_EQ(bytes(Precision::fp16, 1, 0, OptimizerKind::adamw), 12928 * (3 * 4 + 8 + 16 + 4 + 2));
   EXPECT_EQ(bytes(Precision::fp32, 2, 1, OptimizerKind::adamw), 12960 / 2 * (4 + 8 + 16));
 }
 

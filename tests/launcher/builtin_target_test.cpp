@@ -8,6 +8,7 @@
 #include "launcher/targets/builtin/emit.h"
 #include "launcher/targets/builtin/traits.h"
 #include "tests/support/fake_traits.h"
+#include "tests/support/recipe_cells.h"
 #include "tests/support/test_folder.h"
 
 namespace planwright::targets::builtin {
@@ -129,8 +130,35 @@ TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
          p.workload.optimizer = OptimizerKind::adafactor;
          p.cluster.device.kind = DeviceKind::cuda;
        }},
-      {"known_precision", [](Problem& p, Candidate&) { p.workload.precision = Precision::fp16; }},
-      {"own_recipe", [](Problem& p, Candidate&) { p.workload.recipe.gradient = DType::bf16; }},
+      {"known_precision", [](Problem& p, Candidate&) { p.workload.precision = Precision::fp8; }},
+      {"weights_as_computed",
+       [](Problem& p, Candidate&) { p.workload.recipe.storage = DType::fp32; }},
+      {"gradient_type", [](Problem& p, Candidate&) { p.workload.recipe.gradient = DType::fp16; }},
+      {"gradient_type",
+       [](Problem& p, Candidate&) {
+         p.workload.precision = Precision::fp32;
+         p.workload.recipe = *traits().recipe(Precision::fp32);
+         p.workload.recipe.gradient = DType::bf16;
+       }},
+      {"state_type", [](Problem& p, Candidate&) { p.workload.recipe.state = DType::fp16; }},
+      {"state_type",
+       [](Problem& p, Candidate&) {
+         p.workload.precision = Precision::fp64;
+         p.workload.recipe = *traits().recipe(Precision::fp64);
+         p.workload.recipe.state = DType::bf16;
+       }},
+      {"master_type", [](Problem& p, Candidate&) { p.workload.recipe.master = DType::bf16; }},
+      {"fp16_has_master_weights",
+       [](Problem& p, Candidate&) {
+         p.workload.precision = Precision::fp16;
+         p.workload.recipe = *traits().recipe(Precision::fp16);
+         p.workload.recipe.master.reset();
+       }},
+      {"one_type_on_gpus",
+       [](Problem& p, Candidate&) {
+         p.cluster.device.kind = DeviceKind::cuda;
+         p.workload.recipe.state = DType::bf16;
+       }},
       {"sequence_within_window",
        [](Problem& p, Candidate&) { p.model.runs[0].block.sliding_window = 8; }},
       {"rotary_head_is_even", [](Problem& p, Candidate&) { p.model.runs[0].block.head_dim = 7; }},
@@ -163,6 +191,22 @@ TEST(BuiltinTraits, EveryOtherOptimizerFp64AndFineTuningAreLegal) {
        {OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::lion, OptimizerKind::adafactor}) {
     problem.workload.optimizer = kind;
     EXPECT_TRUE(broken_rules(problem, testing::data_parallel(2, 0, 1)).empty()) << word(kind);
+  }
+}
+
+TEST(BuiltinTraits, EveryMixOfTypesThatTheWorkerHasIsLegal) {
+  const auto legal = [](const Problem& problem) {
+    return broken_rules(problem, testing::data_parallel(2, 1, 1)).empty();
+  };
+  for (const auto& [name, precision, recipe] : testing::named_recipes()) {
+    Problem problem = llama(precision);
+    problem.workload.recipe = recipe;
+    EXPECT_TRUE(legal(problem)) << name;
+    problem.cluster.device.kind = DeviceKind::cuda;
+    const DType updated = recipe.master.value_or(recipe.storage);
+    EXPECT_EQ(legal(problem), bytes_of(recipe.compute) == 2 && recipe.gradient == updated &&
+                                  recipe.state == updated)
+        << name;
   }
 }
 

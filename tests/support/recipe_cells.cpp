@@ -31,6 +31,7 @@ std::vector<NamedRecipe> named_recipes() {
   };
   for (const DType state : {fp32, bf16}) {
     add(Precision::fp32, recipe_of(fp32, fp32, std::nullopt, state));
+    add(Precision::fp32, recipe_of(fp32, fp32, fp32, state));
     for (const DType gradient : {fp32, bf16}) {
       add(Precision::bf16, recipe_of(bf16, gradient, fp32, state));
       add(Precision::bf16, recipe_of(bf16, gradient, std::nullopt, state));

@@ -8,6 +8,7 @@
 
 #include "tests/support/built_programs.h"
 #include "tests/support/ledger_comparison.h"
+#include "tests/support/recipe_cells.h"
 
 namespace planwright::testing {
 namespace {
@@ -78,6 +79,17 @@ TEST(AgreementProcess, OfEstimateAndWorkerIsExactToTheByteInEveryAccount) {
     if (each.cell.precision == Precision::fp32) {
       EXPECT_EQ(each.allocated_difference, 0) << describe(each.cell) << ": workspace is known too";
     }
+  }
+}
+
+TEST(AgreementProcess, HoldsForEveryOptimizerAndMixOfTypes) {
+  const auto cells = recipe_cells();
+  const auto compared = compare_ledgers(cells, built_programs(PLANWRIGHT_BIN_DIR));
+  ASSERT_EQ(compared.size(), cells.size());
+  for (const LedgerComparison& each : compared) {
+    EXPECT_THAT(each.state_faults, IsEmpty()) << describe_recipe(each.cell);
+    EXPECT_THAT(each.peak_faults, IsEmpty()) << describe_recipe(each.cell);
+    EXPECT_EQ(each.tensor_difference, 0) << describe_recipe(each.cell);
   }
 }
 

@@ -17,6 +17,12 @@ namespace {
 constexpr std::uint64_t kSeed = 7;
 constexpr std::int64_t kBucketElements = 3000;
 
+Problem problem_of(const ModelSpec& model, const PrecisionRecipe& recipe) {
+  Problem problem = planwright::testing::fake_problem(model, 1, Precision::fp32);
+  problem.workload.recipe = recipe;
+  return problem;
+}
+
 }  // namespace
 
 std::vector<NamedModel> model_kinds() {
@@ -41,7 +47,10 @@ std::vector<NamedModel> model_kinds() {
 }
 
 LoadedModel::LoadedModel(const ModelSpec& model, Precision precision)
-    : problem(planwright::testing::fake_problem(model, 1, precision)),
+    : LoadedModel(model, planwright::testing::fake_problem(model, 1, precision).workload.recipe) {}
+
+LoadedModel::LoadedModel(const ModelSpec& model, const PrecisionRecipe& recipe)
+    : problem(problem_of(model, recipe)),
       state(load_model(problem, flat_layout(model, 1, kBucketElements), kSeed, at::kCPU)) {
   for (const FlatTensor& tensor : state.layout.tensors) {
     const at::Tensor view = tensor_view(state.parameters, tensor);
@@ -51,7 +60,11 @@ LoadedModel::LoadedModel(const ModelSpec& model, Precision precision)
 }
 
 LoadedModel::Result LoadedModel::run(KernelSet set, bool recompute) {
-  const PassContext pass{problem.model, state.weights, kernels(set), recompute, kScale};
+  return run(set, recompute, kScale);
+}
+
+LoadedModel::Result LoadedModel::run(KernelSet set, bool recompute, double scale) {
+  const PassContext pass{problem.model, state.weights, kernels(set), recompute, scale};
   state.gradients.zero_();
   Result result;
   for (int i = 0; i < kMicroBatches; ++i) {

@@ -24,6 +24,7 @@ std::vector<NamedModel> model_kinds();
 /// A small problem of the model with its weights, all of them random, norms and biases included.
 struct LoadedModel {
   LoadedModel(const ModelSpec& model, Precision precision);
+  LoadedModel(const ModelSpec& model, const PrecisionRecipe& recipe);
 
   /// Gradients of two micro-batches added up, and the sum of the losses. `dtype` double.
   struct Result {
@@ -31,6 +32,7 @@ struct LoadedModel {
     at::Tensor gradients;  ///< the flat buffer, padding included
   };
   Result run(KernelSet set, bool recompute);
+  Result run(KernelSet set, bool recompute, double scale);
 
   Problem problem;
   ModelState state;

@@ -11,6 +11,7 @@
 #include "model_fixture.h"
 #include "probes/worker/device_memory.h"
 #include "tests/support/fake_traits.h"
+#include "tests/support/recipe_cells.h"
 
 namespace planwright::worker::testing {
 namespace {
@@ -168,6 +169,31 @@ TEST_F(TrainJob, gives_the_same_loss_however_the_batch_is_cut_and_recomputed) {
   }
 }
 
+/// Ten steps on the same stream of tokens bring the loss from 3.929 to 3.920 or less. In bf16 it
+/// was measured to differ by up to 1.9e-4 on the way, in fp16 by 5.5e-5.
+TEST_F(TrainJob, in_every_mix_of_types_keeps_to_the_losses_of_fp32) {
+  for (const OptimizerKind optimizer : planwright::testing::worker_optimizers()) {
+    const auto losses = [&](const planwright::testing::NamedRecipe& each) {
+      auto job = job_of(tiny_llama(), each.precision, 4);
+      job.problem.workload.recipe = each.recipe;
+      job.problem.workload.optimizer = optimizer;
+      job.scope = {.kind = ScopeKind::full, .warmup = 0, .steps = 10};
+      return run(job).losses;
+    };
+    const auto recipes = planwright::testing::named_recipes();
+    const auto expected = losses(recipes.front());
+    EXPECT_LT(expected.back(), expected.front() - 0.008);
+    for (const auto& each : recipes) {
+      const auto actual = losses(each);
+      ASSERT_EQ(actual.size(), 10U);
+      for (std::size_t i = 0; i < actual.size(); ++i) {
+        EXPECT_NEAR(actual[i], expected[i], each.precision == Precision::bf16 ? 4e-4 : 1e-4)
+            << word(optimizer) << " " << each.name << " step " << i;
+      }
+    }
+  }
+}
+
 TEST_F(TrainJob, runs_out_of_its_budget_by_one_byte_and_can_be_followed_by_another) {
   auto job = job_of(tiny_gpt(), Precision::fp32, 4);
   const Bytes peak = run(job).measurement.allocated_peak();
@@ -205,8 +231,17 @@ TEST_F(TrainJob, that_cannot_be_run_is_refused_by_what_is_wrong) {
       {"recompute selective",
        [](probes::TrainJob& j) { j.candidate.recompute.kind = RecomputeKind::selective; }},
       {"flash", [](probes::TrainJob& j) { j.candidate.attention = AttentionKernel::eager; }},
-      {"mix of types",
+      {"gradients in bf16",
        [](probes::TrainJob& j) { j.problem.workload.recipe.gradient = DType::bf16; }},
+      {"states in fp16",
+       [](probes::TrainJob& j) { j.problem.workload.recipe.state = DType::fp16; }},
+      {"weights of these types",
+       [](probes::TrainJob& j) { j.problem.workload.recipe.storage = DType::bf16; }},
+      {"master weights",
+       [](probes::TrainJob& j) {
+         j.problem.workload.recipe = {DType::fp16, DType::fp16, DType::fp32, std::nullopt,
+                                      DType::fp32};
+       }},
       {"sliding window",
        [](probes::TrainJob& j) { j.problem.model.runs.front().block.sliding_window = 4; }},
       {"learned positions",

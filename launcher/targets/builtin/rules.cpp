@@ -74,16 +74,63 @@ std::vector<Rule> workload_rules() {
        kRuntime},
       {"known_precision",
        [](const Problem& p, const Candidate&) { return !recipe(p.workload.precision); },
-       "the built-in runtime has no recipe for {precision}", "use --precision bf16 or fp32",
+       "the built-in runtime has no recipe for {precision}", "use --precision bf16, fp16 or fp32",
        kRuntime},
-      {"own_recipe",
+  };
+}
+
+/// What may differ from the recipe for the word; docs/runtime.md, Recipes.
+std::vector<Rule> recipe_rules() {
+  return {
+      {"weights_as_computed",
        [](const Problem& p, const Candidate&) {
          const auto own = recipe(p.workload.precision);
-         return own && *own != p.workload.recipe;
+         const PrecisionRecipe& r = p.workload.recipe;
+         return own && (r.storage != own->storage || r.compute != own->compute);
        },
-       "the built-in runtime keeps weights, gradients and states in the types of its own recipe "
-       "for {precision} only",
-       "leave out --grad-dtype, --master-weights and --state-dtype", kRuntime},
+       "the built-in runtime stores weights in the type that it computes in, for {precision} that "
+       "of its recipe",
+       "leave storage and compute type to --precision", kRuntime},
+      {"gradient_type",
+       [](const Problem& p, const Candidate&) {
+         const PrecisionRecipe& r = p.workload.recipe;
+         return r.gradient != r.compute && r.gradient != accumulation_type(r.compute);
+       },
+       "the built-in runtime has gradients in the type that it computes in or sums in, and with "
+       "{precision} that is another than asked for",
+       "leave --grad-dtype out, or name the type of --precision", kRuntime},
+      {"state_type",
+       [](const Problem& p, const Candidate&) {
+         const PrecisionRecipe& r = p.workload.recipe;
+         const DType wide = accumulation_type(r.compute);
+         return r.state != wide && (r.state != DType::bf16 || wide != DType::fp32);
+       },
+       "the built-in runtime has optimizer states in fp32 or bf16, with fp64 in fp64",
+       "leave --state-dtype out, or name one of these", kRuntime},
+      {"master_type",
+       [](const Problem& p, const Candidate&) {
+         const PrecisionRecipe& r = p.workload.recipe;
+         return r.master && *r.master != accumulation_type(r.compute);
+       },
+       "the built-in runtime has master weights in the type that it sums in",
+       "leave the type of master weights to --master-weights on", kRuntime},
+      {"fp16_has_master_weights",
+       [](const Problem& p, const Candidate&) {
+         const PrecisionRecipe& r = p.workload.recipe;
+         return r.compute == DType::fp16 && !r.master;
+       },
+       "the built-in runtime updates no fp16 weights in place: small updates would be lost",
+       "leave out --master-weights off, or use --precision bf16", kRuntime},
+      {"one_type_on_gpus",
+       [](const Problem& p, const Candidate&) {
+         const PrecisionRecipe& r = p.workload.recipe;
+         const DType updated = r.master.value_or(r.storage);
+         return on_cuda(p) && (r.gradient != updated || r.state != updated);
+       },
+       "on GPUs the built-in optimizers take gradients, states and the weights that they update in "
+       "one type",
+       "use --grad-dtype and --state-dtype fp32 with --master-weights on, or bf16 with off",
+       kRuntime},
   };
 }
 
@@ -116,9 +163,10 @@ std::vector<Rule> model_rules() {
        "pytorch/pytorch aten/src/ATen/native/transformers/cuda/sdp_utils.cpp @ v2.11.0"},
       {"flash_precision",
        [](const Problem& p, const Candidate&) {
-         return on_cuda(p) && p.workload.precision != Precision::bf16;
+         return on_cuda(p) && bytes_of(p.workload.recipe.compute) != 2;
        },
-       "flash attention on GPUs takes 16-bit types, not {precision}", "use --precision bf16",
+       "flash attention on GPUs takes 16-bit types, not {precision}",
+       "use --precision bf16 or fp16",
        "pytorch/pytorch aten/src/ATen/native/transformers/cuda/sdp_utils.cpp @ v2.11.0"},
   };
 }
@@ -137,6 +185,7 @@ std::optional<PrecisionRecipe> recipe(Precision precision) {
     case Precision::bf16:
       return PrecisionRecipe{DType::bf16, DType::bf16, DType::fp32, DType::fp32, DType::fp32};
     case Precision::fp16:
+      return PrecisionRecipe{DType::fp16, DType::fp16, DType::fp32, DType::fp32, DType::fp32};
     case Precision::fp8:
       return std::nullopt;
   }
@@ -153,7 +202,7 @@ std::int64_t bucket_elements(const Candidate& candidate) {
 
 std::vector<Rule> rules() {
   std::vector<Rule> all;
-  for (auto group : {layout_rules(), workload_rules(), model_rules()}) {
+  for (auto group : {layout_rules(), workload_rules(), recipe_rules(), model_rules()}) {
     std::move(group.begin(), group.end(), std::back_inserter(all));
   }
   return all;

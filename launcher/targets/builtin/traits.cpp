@@ -15,6 +15,7 @@ std::int64_t table_bytes(const PrecisionRecipe& r) {
   return bytes_of(accumulation_type(r.compute));
 }
 std::int64_t counter_bytes(const PrecisionRecipe&) { return 4; }
+std::int64_t loss_scale_bytes(const PrecisionRecipe&) { return 8; }
 
 ShardedBy nothing(const Candidate&) { return ShardedBy::nothing; }
 ShardedBy zero_1(const Candidate& c) {
@@ -27,6 +28,9 @@ bool is_adamw(const Problem& p, const Candidate&) {
 }
 bool has_one_moment(const Problem& p, const Candidate&) {
   return p.workload.optimizer == OptimizerKind::sgd || p.workload.optimizer == OptimizerKind::lion;
+}
+bool scales_loss(const Problem& p, const Candidate&) {
+  return p.workload.recipe.compute == DType::fp16;
 }
 bool is_adafactor(const Problem& p, const Candidate&) {
   return p.workload.optimizer == OptimizerKind::adafactor;
@@ -47,6 +51,7 @@ std::vector<Holding> holdings() {
       {optimizer, flat_parameters, state_bytes, 1, zero_1, kFrom, kTo, has_one_moment, kSource},
       {optimizer, factored_moments, state_bytes, 1, nothing, kFrom, kTo, is_adafactor, kSource},
       {optimizer, step_counters, counter_bytes, 1, nothing, kFrom, kTo, is_adamw, kSource},
+      {optimizer, step_counters, loss_scale_bytes, 1, nothing, kFrom, kTo, scales_loss, kSource},
   };
 }
 
