@@ -127,7 +127,8 @@ void TrainRun::dump_gradients(double loss) {
   const at::Tensor mean = at::tensor({loss}, at::TensorOptions(at::kDouble).device(rank_.device));
   rank_.collectives.all_reduce(mean);
   if (rank_.collectives.rank() != 0) return;
-  dump_flat(job_.dump + ".gradients", state_.gradients, state_.layout, mean.item<double>());
+  dump_flat(job_.dump + ".gradients", state_.gradients, state_.layout, mean.item<double>(),
+            1 / loss_scale_.value());
 }
 
 void note_peaks(RankMeasurement& measurement) {

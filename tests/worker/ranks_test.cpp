@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "estimator/spec/flat_layout.h"
@@ -88,6 +89,68 @@ TEST(WorkerProcess, trains_every_data_parallel_layout_like_one_process) {
       EXPECT_NEAR(dump.loss, alone.loss, 1e-10 * alone.loss);
       expect_equal_tensors(model, dump.gradients, alone.gradients, name + " gradient");
       expect_equal_tensors(model, dump.weights, alone.weights, name + " weight");
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
+probes::TrainJob five_steps(OptimizerKind optimizer, int dp, int zero, Precision precision) {
+  auto job = job_of(tiny_llama(), dp, zero, precision);
+  job.problem.workload.optimizer = optimizer;
+  job.scope = {.kind = ScopeKind::full, .warmup = 0, .steps = 5};
+  return job;
+}
+
+TEST(WorkerProcess, trains_with_every_optimizer_on_two_ranks_like_on_one) {
+  const std::string folder = fresh_folder();
+  std::vector<probes::TrainJob> alone, shared;
+  for (const OptimizerKind kind :
+       {OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::lion, OptimizerKind::adafactor}) {
+    alone.push_back(five_steps(kind, 1, 0, Precision::fp64));
+    alone.back().dump = folder + "/alone." + std::string(word(kind));
+    for (const int zero : {0, 1}) {
+      if (zero == 1 && kind == OptimizerKind::adafactor) continue;
+      shared.push_back(five_steps(kind, 2, zero, Precision::fp64));
+      shared.back().dump = folder + "/shared." + std::to_string(zero) + std::string(word(kind));
+    }
+  }
+  for (const auto& [world, jobs] : {std::pair(1, alone), std::pair(2, shared)}) {
+    RankProcesses ranks(request_of(world, jobs));
+    ASSERT_THAT(ranks.wait(), Each(probes::kExitOk));
+  }
+  for (const probes::TrainJob& job : shared) {
+    const std::string name(word(job.problem.workload.optimizer));
+    const auto expected = read_training_dump(folder + "/alone." + name, tiny_llama());
+    expect_equal_tensors(tiny_llama(), read_training_dump(job.dump, tiny_llama()).weights,
+                         expected.weights, name + " weight");
+  }
+  std::filesystem::remove_all(folder);
+}
+
+/// Scaled on their way, unscaled in the dump and in the update, which is of their size under SGD.
+TEST(WorkerProcess, in_fp16_has_the_gradients_of_fp64_to_a_halfs_precision) {
+  const std::string folder = fresh_folder();
+  std::vector<probes::TrainJob> jobs;
+  for (const Precision precision : {Precision::fp64, Precision::fp16}) {
+    for (const int zero : {0, 1}) {
+      jobs.push_back(five_steps(OptimizerKind::sgd, 2, zero, precision));
+      jobs.back().dump = folder + "/" + std::to_string(jobs.size());
+    }
+  }
+  jobs.push_back(jobs.back());
+  jobs.back().problem.workload.recipe.gradient = DType::fp16;
+  jobs.back().dump = folder + "/narrow";
+  RankProcesses ranks(request_of(2, jobs));
+  ASSERT_THAT(ranks.wait(), Each(probes::kExitOk));
+  const auto expected = read_training_dump(jobs.front().dump, tiny_llama());
+  for (const probes::TrainJob& job : jobs) {
+    const auto actual = read_training_dump(job.dump, tiny_llama());
+    EXPECT_NEAR(actual.loss, expected.loss, 1e-4);
+    for (const auto& part : {&TrainingDump::gradients, &TrainingDump::weights}) {
+      for (const auto& each :
+           planwright::testing::tensor_differences(tiny_llama(), actual.*part, expected.*part)) {
+        EXPECT_LE(each.relative, 0.01) << job.dump << " " << each.tensor;
+      }
     }
   }
   std::filesystem::remove_all(folder);
