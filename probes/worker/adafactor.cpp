@@ -99,7 +99,7 @@ Adafactor::Adafactor(const FlatLayout& layout, const at::Tensor& weights,
     m.weight = weights.narrow(0, tensor.offset, tensor.numel);
     m.gradient = gradients.narrow(0, tensor.offset, tensor.numel);
     const auto next = [&](std::int64_t count) {
-      const at::Tensor statistics = moments_.narrow(0, begin, count);
+      at::Tensor statistics = moments_.narrow(0, begin, count);
       begin += count;
       return statistics;
     };
