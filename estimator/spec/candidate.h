@@ -75,12 +75,12 @@ struct Candidate {
   bool sp = false;
   int micro_batch = 1;  ///< sequences
   Schedule schedule = Schedule::one_f_one_b;
-  Recompute recompute;
-  Offload offload;
+  Recompute recompute{};
+  Offload offload{};
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::plain;
-  std::vector<std::pair<std::string, std::string>> knobs;
-  std::vector<StagePlan> stages;
+  std::vector<std::pair<std::string, std::string>> knobs{};
+  std::vector<StagePlan> stages{};
 
   bool operator==(const Candidate&) const = default;
   /// Ranks: tp × pp × cp × dp; the largest number there is where that is more.

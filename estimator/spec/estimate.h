@@ -8,6 +8,7 @@
 
 #include "estimator/spec/ledger.h"
 #include "estimator/spec/model_spec.h"
+#include "estimator/spec/time_split.h"
 #include "estimator/spec/units.h"
 
 namespace planwright {
@@ -33,14 +34,6 @@ struct StageEstimate {
   Ledger accounts;
   std::optional<Bytes> reserved, device_used;
   bool operator==(const StageEstimate&) const = default;
-};
-
-struct TimeSplit {
-  Seconds compute, recompute, communication, bubble, optimizer, offload;
-  bool operator==(const TimeSplit&) const = default;
-  Seconds total() const {
-    return compute + recompute + communication + bubble + optimizer + offload;
-  }
 };
 
 /// What one candidate is expected to need and to do. Made by estimator/price.

@@ -50,6 +50,7 @@ struct Fields<ProbeScope> {
       Field{"kind", &ProbeScope::kind},
       Field{"warmup", &ProbeScope::warmup, kNatural},
       Field{"steps", &ProbeScope::steps, kPositive},
+      Field{"rank", &ProbeScope::rank, kNatural},
   };
 };
 

@@ -121,6 +121,11 @@ void read_time(ObjectReader& object, std::string_view key, const Estimate& estim
 
 }  // namespace
 
+Json encode(const TimeSplit& value, Form form) { return encode<TimeSplit>(value, form); }
+void decode(const Json& json, const Place& place, TimeSplit& into) {
+  decode<TimeSplit>(json, place, into);
+}
+
 Json encode(const Estimate& value, Form form) {
   Json out;
   out["verdict"] = word(value.verdict);

@@ -89,6 +89,7 @@ Json encode(const RankMeasurement& value, Form form) {
   out["loaded"] = encode_accounts(value.loaded, outside);
   out["step_end"] = encode_accounts(value.step_end, outside);
   out["steps_s"] = encode(value.steps_s, form);
+  out["time"] = encode(value.time, form);
   out["startup_s"] = encode(value.startup_s, form);
   out["modelled"] = Json::array();
   return out;
@@ -102,6 +103,7 @@ void decode(const Json& json, const Place& place, RankMeasurement& into) {
   object.read("loaded", into.loaded);
   object.read("step_end", into.step_end);
   object.read("steps_s", into.steps_s);
+  object.read("time", into.time);
   object.read("startup_s", into.startup_s);
   if (const Json* peak = object.find("peak")) read_peak(*peak, object.at("peak"), into);
   object.derived("modelled", Json::array());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "estimator/spec/ledger.h"
+#include "estimator/spec/time_split.h"
 #include "estimator/spec/units.h"
 
 namespace planwright {
@@ -25,6 +26,7 @@ struct ProbeScope {
   ScopeKind kind = ScopeKind::full;
   int warmup = 1;  ///< steps before the measured ones
   int steps = 3;   ///< measured steps
+  int rank = 0;    ///< of shadow: the one that is played
   bool operator==(const ProbeScope&) const = default;
 };
 
@@ -40,6 +42,7 @@ struct RankMeasurement {
   std::optional<Bytes> reserved_peak, device_peak;  ///< accelerators
   std::optional<Bytes> rss_peak;                    ///< CPU
   std::vector<double> steps_s;                      ///< the measured steps, after warm-up
+  std::optional<TimeSplit> time;    ///< of a measured step, the mean; not known on accelerators
   std::optional<double> startup_s;  ///< from exec to the start of the first warm-up step
   bool operator==(const RankMeasurement&) const = default;
 

@@ -27,6 +27,18 @@ Rule supported(const std::string& axis, T Candidate::*field, const std::vector<T
           .source = ""};
 }
 
+/// What counts blocks may count any number of them.
+Rule recompute_supported(const std::vector<Recompute>& values) {
+  Rule rule = supported("recompute", &Candidate::recompute, values);
+  rule.broken = [values](const Problem&, const Candidate& candidate) {
+    return std::none_of(values.begin(), values.end(), [&](const Recompute& value) {
+      return value.kind == candidate.recompute.kind &&
+             (value.k > 0 || value == candidate.recompute);
+    });
+  };
+  return rule;
+}
+
 std::vector<Rule> axis_rules(const SupportedAxes& axes) {
   return {supported("tp", &Candidate::tp, axes.tp),
           supported("pp", &Candidate::pp, axes.pp),
@@ -38,7 +50,7 @@ std::vector<Rule> axis_rules(const SupportedAxes& axes) {
           supported("hsdp", &Candidate::hsdp, axes.hsdp),
           supported("sp", &Candidate::sp, axes.sp),
           supported("schedule", &Candidate::schedule, axes.schedule),
-          supported("recompute", &Candidate::recompute, axes.recompute),
+          recompute_supported(axes.recompute),
           supported("offload", &Candidate::offload, axes.offload),
           supported("attention", &Candidate::attention, axes.attention),
           supported("loss", &Candidate::loss, axes.loss)};

@@ -97,6 +97,8 @@ struct TargetTraits {
   std::function<Transport(DeviceKind)> transport;
   /// Elements after which a gradient bucket of the flat layout closes.
   std::function<std::int64_t(const Candidate&)> bucket_elements;
+  /// Whether the data ranks' collectives are carried out beside the passes.
+  std::function<bool(const Candidate&)> overlaps;
 };
 
 /// Fills {name} placeholders of a rule's text or fix: every axis of the candidate by its flag's

@@ -1,0 +1,51 @@
+#include "estimator/spec/recompute_plan.h"
+
+#include <algorithm>
+
+namespace planwright {
+namespace {
+
+bool is_recomputed(const Recompute& recompute, std::int64_t layer) {
+  switch (recompute.kind) {
+    case RecomputeKind::full:
+    case RecomputeKind::chunk:
+      return true;
+    case RecomputeKind::alternate:
+      return layer % recompute.k == 0;
+    case RecomputeKind::first:
+      return layer < recompute.k;
+    case RecomputeKind::none:
+    case RecomputeKind::selective:
+    case RecomputeKind::op:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<RecomputeSegment> recompute_segments(const Recompute& recompute, std::int64_t layers) {
+  const std::int64_t step = recompute.kind == RecomputeKind::chunk ? recompute.k : 1;
+  std::vector<RecomputeSegment> segments;
+  for (std::int64_t first = 0; first < layers; first += step) {
+    segments.push_back({first, std::min(step, layers - first), is_recomputed(recompute, first)});
+  }
+  return segments;
+}
+
+std::vector<BackwardVisit> backward_visits(const Recompute& recompute, std::int64_t layers) {
+  using Kind = BackwardVisit::Kind;
+  const auto segments = recompute_segments(recompute, layers);
+  std::vector<BackwardVisit> visits;
+  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+    const std::int64_t last = segment->first + segment->count - 1;
+    if (segment->recomputed) {
+      for (std::int64_t l = segment->first; l < last; ++l) visits.push_back({Kind::rebuild, l});
+    }
+    visits.push_back({segment->recomputed ? Kind::rebuild_and_backward : Kind::backward, last});
+    for (std::int64_t l = last - 1; l >= segment->first; --l) visits.push_back({Kind::backward, l});
+  }
+  return visits;
+}
+
+}  // namespace planwright

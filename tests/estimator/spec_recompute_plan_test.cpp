@@ -1,0 +1,33 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "estimator/spec/recompute_plan.h"
+
+namespace planwright {
+namespace {
+
+/// "b4 r2 r3+b3 …": rebuild, rebuild and backward, backward.
+std::string visits_of(const char* recompute, std::int64_t layers) {
+  std::string text;
+  for (const BackwardVisit& visit : backward_visits(parse_recompute(recompute, "", ""), layers)) {
+    const std::string layer = std::to_string(visit.layer);
+    text += text.empty() ? "" : " ";
+    text += visit.kind == BackwardVisit::Kind::backward  ? "b" + layer
+            : visit.kind == BackwardVisit::Kind::rebuild ? "r" + layer
+                                                         : "r+b" + layer;
+  }
+  return text;
+}
+
+TEST(BackwardVisits, RebuildASegmentBeforeTheyUseIt) {
+  EXPECT_EQ(visits_of("none", 3), "b2 b1 b0");
+  EXPECT_EQ(visits_of("full", 3), "r+b2 r+b1 r+b0");
+  EXPECT_EQ(visits_of("chunk:2", 5), "r+b4 r2 r+b3 b2 r0 r+b1 b0");
+  EXPECT_EQ(visits_of("chunk:8", 3), "r0 r1 r+b2 b1 b0");
+  EXPECT_EQ(visits_of("alternate:2", 4), "b3 r+b2 b1 r+b0");
+  EXPECT_EQ(visits_of("first:2", 4), "b3 b2 r+b1 r+b0");
+}
+
+}  // namespace
+}  // namespace planwright
