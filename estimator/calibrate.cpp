@@ -102,10 +102,11 @@ struct Residuals {
     using std::log;
     const Quantities& q = seen->quantities[fact.trial];
     if (fact.what == Fact::What::time) return log(time_terms(q, *cluster, values).total());
-    const T allocated = fact.phase ? phase_peak(q.phases[static_cast<std::size_t>(*fact.phase)],
-                                                values, fact.in_product)
-                                         .allocated
-                                   : peak_terms(q, values).allocated;
+    const T allocated =
+        fact.phase ? phase_peak(q.stages[fact.stage].phases[static_cast<std::size_t>(*fact.phase)],
+                                values, fact.in_product)
+                         .allocated
+                   : peak_terms(q, values).allocated;
     if (fact.what == Fact::What::allocated) return log(allocated);
     if (fact.what == Fact::What::reserved) return log(reserved_bytes(allocated, values));
     return log(device_bytes(allocated, cluster->devices() > 1, values));

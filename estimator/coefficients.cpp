@@ -120,6 +120,7 @@ bool applies(Term term, const Problem& problem, const TargetTraits& traits) {
   switch (term) {
     case Term::link_latency:
     case Term::link_bandwidth:
+    case Term::overlap:
       return grouped;
     case Term::broadcast_bandwidth:
       return grouped && traits.transport(kind) == Transport::gloo;
@@ -157,9 +158,12 @@ Coefficient prior_coefficient(Term term, const Problem& problem, const Values<do
     if (table.cell(row, "coefficient") != word(term) || (kind != device && kind != "any")) continue;
     const auto basis = basis_value(table.cell(row, "basis"), term, problem, earlier, rates);
     if (!basis) continue;
-    const double mean = std::log(table.number(row, "factor", 1) * *basis);
+    const double value = table.number(row, "factor", 1) * *basis;
+    const Transform transform = term == Term::overlap ? Transform::logit : Transform::log;
+    const double mean =
+        transform == Transform::log ? std::log(value) : std::log(value / (1 - value));
     const double sd = table.number(row, "sd", 1);
-    return {std::string(word(term)), Transform::log, mean, sd, mean, sd, table.cell(row, "source")};
+    return {std::string(word(term)), transform, mean, sd, mean, sd, table.cell(row, "source")};
   }
   throw InputError({"", "device", problem.cluster.device.name,
                     "has no known " + std::string(word(term)) + " for " +

@@ -24,6 +24,7 @@ enum class Term {
   link_latency,         ///< s per message hop
   link_bandwidth,       ///< bytes/s per device, one direction, of reductions and gatherings
   broadcast_bandwidth,  ///< the same of broadcasts
+  overlap,              ///< share of the time saved that collectives beside computation could save
   gemm_scratch,         ///< bytes that the matrix library takes for itself, inside the allocator
   device_context,       ///< bytes outside the allocator: the driver and its loaded kernels
   communicator,         ///< bytes outside the allocator: buffers of one group of ranks
@@ -36,10 +37,11 @@ namespace planwright {
 
 template <>
 struct Words<estimator::Term> {
-  static constexpr std::array<std::string_view, 12> kWords{
+  static constexpr std::array<std::string_view, 13> kWords{
       "matrix_rate",    "memory_bandwidth", "half_tokens",    "kernel_overhead",
       "optimizer_rate", "link_latency",     "link_bandwidth", "broadcast_bandwidth",
-      "gemm_scratch",   "device_context",   "communicator",   "fragmentation"};
+      "overlap",        "gemm_scratch",     "device_context", "communicator",
+      "fragmentation"};
 };
 
 }  // namespace planwright

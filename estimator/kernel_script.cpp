@@ -21,6 +21,11 @@ Tensor rows_of(const StepShape& s, const char* name, std::int64_t width) {
   return {name, s.c() * s.tokens() * width};
 }
 
+/// The same of this rank's tokens.
+Tensor local_rows_of(const StepShape& s, const char* name, std::int64_t width) {
+  return {name, s.c() * s.local_tokens() * width};
+}
+
 /// Made, and released before the kernel returns.
 void pass(Script& script, const Tensor& tensor) {
   if (tensor.bytes > 0) script.make(tensor).drop(tensor);
@@ -46,14 +51,6 @@ void accumulated_product(Script& script, const StepShape& s, const char* name,
   script.drop(t);
 }
 
-void bias_gradient(Script& script, const StepShape& s, std::int64_t n) {
-  if (!composed(s)) return pass(script, {"t", s.c() * s.threads * n});
-  const Tensor wide = widened_for_gradient(s, s.tokens() * n);
-  script.make(wide);
-  pass(script, {"sum", s.g() * n});
-  script.drop(wide);
-}
-
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
@@ -72,13 +69,20 @@ void product(Script& script, const StepShape& s, const char* name) {
 }
 
 void weight_gradient(Script& script, const StepShape& s, const char* name, std::int64_t n,
-                     std::int64_t m, bool bias) {
+                     std::int64_t m) {
   if (s.g() == s.e()) {
     product(script, s, name);
   } else {
     accumulated_product(script, s, name, n * m);
   }
-  if (bias) bias_gradient(script, s, n);
+}
+
+void bias_gradient(Script& script, const StepShape& s, std::int64_t rows, std::int64_t n) {
+  if (!composed(s)) return pass(script, {"t", s.c() * s.threads * n});
+  const Tensor wide = widened_for_gradient(s, rows * n);
+  script.make(wide);
+  pass(script, {"sum", s.g() * n});
+  script.drop(wide);
 }
 
 void attention_forward(Script& script, const StepShape& s, const BlockSpec& block) {
@@ -94,8 +98,8 @@ void attention_backward(Script& script, const StepShape& s, const BlockSpec& blo
 
 void norm_forward(Script& script, const StepShape& s, NormKind) {
   if (!composed(s)) return;
-  const Tensor unit = rows_of(s, "unit", s.hidden);
-  const Tensor squares = rows_of(s, "squares", s.hidden);
+  const Tensor unit = local_rows_of(s, "unit", s.hidden);
+  const Tensor squares = local_rows_of(s, "squares", s.hidden);
   script.make(unit).make(squares);
   divide_by_number(script, s);
   script.drop(squares);
@@ -108,13 +112,13 @@ void norm_backward(Script& script, const StepShape& s, NormKind norm) {
     const std::int64_t sums = norm == NormKind::layer_norm ? 2 : 1;
     return pass(script, {"t", sums * s.c() * s.threads * s.hidden});
   }
-  const Tensor unit = rows_of(s, "unit", s.hidden);
-  const Tensor gradient = rows_of(s, "gradient", s.hidden);
-  const Tensor weighted = rows_of(s, "product", s.hidden);
+  const Tensor unit = local_rows_of(s, "unit", s.hidden);
+  const Tensor gradient = local_rows_of(s, "gradient", s.hidden);
+  const Tensor weighted = local_rows_of(s, "product", s.hidden);
   script.make(unit).make(gradient).make(weighted);
   pass(script, {"sum", s.c() * s.hidden});
   pass(script, widened(s, s.hidden));
-  const Tensor mean = rows_of(s, "mean", 1);
+  const Tensor mean = local_rows_of(s, "mean", 1);
   script.make(mean);
   divide_by_number(script, s);
   script.drop(mean).drop(weighted).drop(gradient).drop(unit);
@@ -132,7 +136,49 @@ void gated_backward(Script& script, const StepShape& s, std::int64_t ffn) {
   if (composed(s)) pass(script, {"d_up", s.e() * s.tokens() * ffn});
 }
 
+namespace {
+
+/// Where each token is among this rank's rows of the vocabulary, and which are not.
+struct LocalRows {
+  explicit LocalRows(const StepShape& s)
+      : index{"index", s.tp > 1 ? 8 * s.tokens() : 0},
+        outside{"outside", s.tp > 1 ? s.tokens() : 0} {}
+
+  void make(Script& script) const {
+    script.make(index).make(outside);
+    pass(script, outside);
+  }
+  void drop(Script& script) const { script.drop(outside).drop(index); }
+
+  Tensor index, outside;
+};
+
+/// The largest logits and the sums of this rank's columns, each then put together over the ranks.
+void shared_cross_entropy(Script& script, const StepShape& s) {
+  const Tensor sums{"sums", 2 * s.c() * s.tokens(), Account::communication};
+  const Tensor largest{"largest", s.c() * s.tokens(), Account::communication};
+  const LocalRows local(s);
+  script.make(sums).make(largest);
+  if (composed(s)) {
+    local.make(script);
+    pass(script, {"of_target", s.c() * s.tokens(), Account::communication});
+    local.drop(script);
+  }
+  script.drop(largest);
+  if (composed(s)) {
+    local.make(script);
+    const Tensor ones{"ones", s.c() * s.tokens(), Account::communication};
+    const Tensor losses{"losses", s.c() * s.tokens(), Account::communication};
+    script.make(ones).make(losses).drop(losses).drop(ones);
+    local.drop(script);
+  }
+  script.drop(sums);
+}
+
+}  // namespace
+
 void cross_entropy(Script& script, const StepShape& s) {
+  if (s.tp > 1) return shared_cross_entropy(script, s);
   if (!composed(s)) return;
   const Tensor of_target = rows_of(s, "of_target", 1);
   const Tensor largest = rows_of(s, "largest", 1);
@@ -149,12 +195,24 @@ void cross_entropy(Script& script, const StepShape& s) {
   script.drop(total).drop(largest).drop(of_target);
 }
 
+void embed(Script& script, const StepShape& s) {
+  if (!composed(s)) return;
+  const LocalRows local(s);
+  local.make(script);
+  local.drop(script);
+}
+
 void embed_backward(Script& script, const StepShape& s) {
   if (!composed(s)) return;
-  const Tensor wide = widened_for_gradient(s, s.tokens() * s.hidden);
-  script.make(wide);
-  if (!s.rotary) pass(script, {"by position", s.g() * s.seq * s.hidden});
-  script.drop(wide);
+  const LocalRows local(s);
+  local.make(script);
+  pass(script, s.tp > 1 ? Tensor{"masked", s.g() * s.tokens() * s.hidden}
+                        : widened_for_gradient(s, s.tokens() * s.hidden));
+  local.drop(script);
+}
+
+void positions_backward(Script& script, const StepShape& s) {
+  if (composed(s)) pass(script, widened_for_gradient(s, s.local_tokens() * s.hidden));
 }
 
 std::int64_t attention_forward_workspace(const StepShape& s, const BlockSpec& block) {

@@ -27,33 +27,21 @@ Script& Script::append(const Script& other) {
   return *this;
 }
 
-void Simulator::enter() {
-  peaks_ = {live_, live_, std::nullopt};
-  tensors_total_ = kernels_total_ = total_;
+void Simulator::enter(Phase phase) {
+  phase_ = phase;
+  look(0, false);
 }
 
 void Simulator::run(const Script& script) {
   for (const Event& event : script.events()) step(event);
 }
 
-void Simulator::repeat(const Script& script, std::int64_t count) {
-  if (count <= 0) return;
-  Ledger net;
-  std::int64_t net_total = 0;
-  for (const Event& event : script.events()) {
-    const std::int64_t sign = event.kind == Event::Kind::make   ? 1
-                              : event.kind == Event::Kind::drop ? -1
-                                                                : 0;
-    net[event.account] += Bytes{sign * event.bytes};
-    net_total += sign * event.bytes;
+void Simulator::skip(const Ledger& before, std::int64_t rounds) {
+  total_ = 0;
+  for (std::size_t i = 0; i < live_.bytes.size(); ++i) {
+    live_.bytes[i] += (live_.bytes[i] - before.bytes[i]) * rounds;
+    total_ += live_.bytes[i].value;
   }
-  const auto skip_rounds = [&] {
-    for (std::size_t i = 0; i < net.bytes.size(); ++i) live_.bytes[i] += net.bytes[i] * (count - 1);
-    total_ += net_total * (count - 1);
-  };
-  if (net_total > 0) skip_rounds();
-  run(script);
-  if (net_total <= 0) skip_rounds();
 }
 
 void Simulator::step(const Event& event) {
@@ -61,6 +49,9 @@ void Simulator::step(const Event& event) {
     case Event::Kind::make:
       live_[event.account] += Bytes{event.bytes};
       total_ += event.bytes;
+      if (timeline_ != nullptr && event.bytes > 0) {
+        timeline_->push_back({event.name, phase_, event.account, event.bytes, total_});
+      }
       return look(0, false);
     case Event::Kind::drop:
       live_[event.account] -= Bytes{event.bytes};
@@ -74,9 +65,10 @@ void Simulator::step(const Event& event) {
 }
 
 void Simulator::look(std::int64_t workspace, bool scratch) {
-  if (total_ > tensors_total_) {
-    tensors_total_ = total_;
-    peaks_.tensors = live_;
+  PhasePeaks& here = phases_[static_cast<std::size_t>(phase_)];
+  if (total_ > here.tensors_total) {
+    here.tensors_total = total_;
+    here.peaks.tensors = live_;
   }
   const std::int64_t with_workspace = total_ + workspace;
   const auto instant = [&] {
@@ -84,13 +76,13 @@ void Simulator::look(std::int64_t workspace, bool scratch) {
     now[Account::workspace] += Bytes{workspace};
     return now;
   };
-  if (with_workspace > kernels_total_) {
-    kernels_total_ = with_workspace;
-    peaks_.kernels = instant();
+  if (with_workspace > here.kernels_total) {
+    here.kernels_total = with_workspace;
+    here.peaks.kernels = instant();
   }
-  if (scratch && (!peaks_.product || with_workspace > product_total_)) {
-    product_total_ = with_workspace;
-    peaks_.product = instant();
+  if (scratch && (!here.peaks.product || with_workspace > here.product_total)) {
+    here.product_total = with_workspace;
+    here.peaks.product = instant();
   }
 }
 

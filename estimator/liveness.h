@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -52,28 +54,60 @@ struct Peaks {
   bool operator==(const Peaks&) const = default;
 };
 
-/// Runs scripts from an empty device and keeps the peaks of the phase it is in.
+/// A tensor that a script makes, and what is alive just after it.
+struct Instant {
+  const char* name = "";
+  Phase phase = Phase::load;
+  Account account = Account::activations;
+  std::int64_t bytes = 0;
+  std::int64_t tensors = 0;
+};
+
+/// Runs scripts from an empty device and keeps the peaks of each phase.
 class Simulator {
  public:
-  /// Begins a phase: what is alive now is its first instant.
-  void enter();
+  /// What comes belongs to `phase`; what is alive now is an instant of it.
+  void enter(Phase phase);
   void run(const Script& script);
-  /// Runs the script `count` times over. Every round shifts the live bytes by the same amount, so
-  /// the largest round is the last one if it grows and the first one if it shrinks: only that one
-  /// is looked at event by event.
-  void repeat(const Script& script, std::int64_t count);
+
+  /// Runs `body` that often. Every round shifts the live bytes by the same amount, so that each of
+  /// its instants is largest in the first or in the last round: no other is looked at.
+  template <class Body>
+  void repeat(std::int64_t count, const Body& body) {
+    if (count < 1) return;
+    const Ledger before = live_;
+    body();
+    if (count == 1) return;
+    if (timeline_ == nullptr) {
+      skip(before, count - 2);
+      return body();
+    }
+    for (std::int64_t round = 1; round < count; ++round) body();
+  }
+
+  /// Keeps every instant at which a tensor is made, of every round, in `timeline`.
+  void keep_timeline(std::vector<Instant>* timeline) { timeline_ = timeline; }
 
   const Ledger& live() const { return live_; }
-  const Peaks& peaks() const { return peaks_; }
+  const Peaks& peaks(Phase phase) const { return at(phase).peaks; }
 
  private:
+  struct PhasePeaks {
+    Peaks peaks;
+    std::int64_t tensors_total = 0, kernels_total = 0, product_total = 0;
+  };
+
   void step(const Event& event);
   void look(std::int64_t workspace, bool scratch);
+  /// As if what was alive went from `before` to now `rounds` times more.
+  void skip(const Ledger& before, std::int64_t rounds);
+  const PhasePeaks& at(Phase phase) const { return phases_[static_cast<std::size_t>(phase)]; }
 
   Ledger live_;
   std::int64_t total_ = 0;
-  Peaks peaks_;
-  std::int64_t tensors_total_ = 0, kernels_total_ = 0, product_total_ = 0;
+  Phase phase_ = Phase::load;
+  std::vector<Instant>* timeline_ = nullptr;
+  std::array<PhasePeaks, kWordCount<Phase>> phases_{};
 };
 
 }  // namespace planwright::estimator

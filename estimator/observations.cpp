@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "estimator/spec/rank_grid.h"
+
 namespace planwright::estimator {
 namespace {
 
@@ -34,9 +36,10 @@ std::vector<Fact> facts_of(const Measurement& measured) {
 
 /// The phase's peak is at least what was allocated and asked for; on an accelerator all that the
 /// device holds would besides have been more than it has.
-std::vector<Fact> facts_of(const OutOfMemory& full, DeviceKind kind) {
+std::vector<Fact> facts_of(const OutOfMemory& full, const Candidate& candidate, DeviceKind kind) {
   Fact bound;
   bound.at_least = true;
+  bound.stage = static_cast<std::size_t>(place_of(candidate, full.rank).pp);
   bound.phase = full.phase;
   bound.in_product = full.account == Account::workspace;
   std::vector<Fact> facts;
@@ -50,7 +53,8 @@ std::vector<Fact> facts_of(const OutOfMemory& full, DeviceKind kind) {
 
 std::vector<Fact> facts_of(const Trial& trial, DeviceKind kind) {
   if (const Measurement* measured = trial.outcome.measurement()) return facts_of(*measured);
-  if (const OutOfMemory* full = trial.outcome.out_of_memory()) return facts_of(*full, kind);
+  if (const OutOfMemory* full = trial.outcome.out_of_memory())
+    return facts_of(*full, trial.candidate, kind);
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "estimator/normal.h"
 #include "estimator/price_terms.h"
 #include "estimator/smallest_change.h"
+#include "estimator/spec/rank_grid.h"
 #include "estimator/spec/rules.h"
 
 namespace planwright::estimator {
@@ -128,6 +129,19 @@ struct Pricer::State {
     return at;
   }
 
+  StageEstimate stage_estimate(const StageQuantities& quantities, int number) const {
+    const PeakTerms<double> peak = stage_peak(quantities, values);
+    StageEstimate stage;
+    stage.stage = number;
+    stage.phase = peak.phase->phase;
+    stage.accounts = accounts_at(peak);
+    if (accelerator) {
+      stage.reserved = stage.accounts.allocated() + stage.accounts[Account::fragmentation];
+      stage.device_used = *stage.reserved + stage.accounts[Account::context];
+    }
+    return stage;
+  }
+
   /// Account, phase, rank, shortfall, and what would help.
   std::string reason(const Candidate& candidate, const StageEstimate& stage, int rank) const {
     const Bytes needed = stage.device_used.value_or(stage.accounts.allocated());
@@ -191,23 +205,19 @@ Estimate Pricer::estimate(const Candidate& candidate, const Quantities& q) const
   const PeakTerms<double> peak = peak_terms(q, s.values);
   const TimeTerms<double> time = time_terms(q, s.problem.cluster, s.values);
 
-  StageEstimate stage;
-  stage.phase = peak.phase->phase;
-  stage.accounts = s.accounts_at(peak);
-  if (s.accelerator) {
-    stage.reserved = stage.accounts.allocated() + stage.accounts[Account::fragmentation];
-    stage.device_used = *stage.reserved + stage.accounts[Account::context];
-  }
-
   Estimate estimate;
   estimate.parameters = s.parameters;
-  estimate.stages = {stage};
-  estimate.loaded = q.loaded;
-  estimate.wall = wall_of(stage.accounts);
+  for (const StageQuantities& stage : q.stages) {
+    estimate.stages.push_back(s.stage_estimate(stage, static_cast<int>(estimate.stages.size())));
+  }
+  estimate.peak_stage = static_cast<int>(peak.stage);
+  estimate.peak_rank = rank_at(candidate, {0, 0, estimate.peak_stage});
+  estimate.loaded = q.stages[peak.stage].loaded;
+  estimate.wall = wall_of(estimate.peak().accounts);
   estimate.time = {.compute = Seconds{time.compute},
                    .recompute = Seconds{time.recompute},
                    .communication = Seconds{time.communication},
-                   .bubble = {},
+                   .bubble = Seconds{time.bubble},
                    .optimizer = Seconds{time.optimizer},
                    .offload = {}};
   estimate.step_time = estimate.time.total();
@@ -223,7 +233,7 @@ Estimate Pricer::estimate(const Candidate& candidate, const Quantities& q) const
   estimate.calibration = s.calibration;
   if (!figures.fits) {
     estimate.verdict = Verdict::too_large;
-    estimate.reason = s.reason(candidate, stage, estimate.peak_rank);
+    estimate.reason = s.reason(candidate, estimate.peak(), estimate.peak_rank);
   }
   return estimate;
 }

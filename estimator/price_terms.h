@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
+#include <optional>
+#include <vector>
 
 #include "estimator/coefficients.h"
 #include "estimator/quantities.h"
@@ -11,8 +14,8 @@ namespace planwright::estimator {
 
 template <class T>
 struct TimeTerms {
-  T compute, recompute, communication, optimizer;
-  T total() const { return compute + recompute + communication + optimizer; }
+  T compute, recompute, communication, bubble, optimizer;
+  T total() const { return compute + recompute + communication + bubble + optimizer; }
 };
 
 /// Products: flops / rate, and once more the time in which a micro-batch of `half_tokens` would do
@@ -29,9 +32,10 @@ T work_time(const Work& work, double tokens, const Values<T>& v) {
 
 /// A ring of n ranks moves a buffer of S bytes in n - 1 steps of S / n each, once to reduce and
 /// once to gather: (n - 1) (alpha + S / (n beta)) for either, twice that for an all-reduce.
-/// A broadcast goes down a binomial tree: ceil(log2 n) (alpha + S / beta).
-/// Source: Thakur, Rabenseifner, Gropp (2005), sections 3 and 4; gloo's all-reduce is such a ring
-/// (gloo/allreduce.cc), its broadcast such a tree (gloo/broadcast.cc).
+/// A broadcast goes down a binomial tree: ceil(log2 n) (alpha + S / beta). What goes from one rank
+/// to another: alpha + S / beta. Source: Thakur, Rabenseifner, Gropp (2005), sections 3 and 4;
+/// gloo's all-reduce is such a ring (gloo/allreduce.cc), its broadcast such a tree
+/// (gloo/broadcast.cc).
 template <class T>
 T message_time(const Messages& m, const ClusterSpec& cluster, const Values<T>& v) {
   const Link& link = cluster.links.at(static_cast<std::size_t>(m.link));
@@ -42,6 +46,9 @@ T message_time(const Messages& m, const ClusterSpec& cluster, const Values<T>& v
     const double rounds = std::ceil(std::log2(m.ranks));
     return rounds * (m.count * alpha + m.bytes / (v[Term::broadcast_bandwidth] * width));
   }
+  if (m.collective == Collective::send) {
+    return m.count * alpha + m.bytes / (width * v[Term::link_bandwidth]);
+  }
   const double passes = m.collective == Collective::all_reduce ? 2 : 1;
   return passes * (m.ranks - 1.0) *
          (m.count * alpha +
@@ -49,26 +56,77 @@ T message_time(const Messages& m, const ClusterSpec& cluster, const Values<T>& v
 }
 
 template <class T>
-TimeTerms<T> time_terms(const Quantities& q, const ClusterSpec& cluster, const Values<T>& v) {
-  const T zero = v[Term::matrix_rate] * 0.0;
-  TimeTerms<T> time{zero, zero, zero, zero};
-  for (const Work* work : {&q.forward, &q.backward, &q.head}) {
-    time.compute += q.micro_batches * work_time(*work, q.tokens, v);
-  }
-  time.compute += work_time(q.step, q.tokens, v);
-  time.recompute = q.micro_batches * work_time(q.recompute, q.tokens, v);
-  for (const Messages& messages : q.messages) {
-    time.communication += message_time(messages, cluster, v);
-  }
-  time.optimizer =
-      q.optimizer_bytes / v[Term::optimizer_rate] + q.optimizer_launches * v[Term::kernel_overhead];
+T messages_time(const std::vector<Messages>& all, const ClusterSpec& cluster, const Values<T>& v) {
+  T time = v[Term::matrix_rate] * 0.0;
+  for (const Messages& each : all) time += message_time(each, cluster, v);
   return time;
+}
+
+/// What is left to wait for of `communication` that is carried out beside `work`: of the time that
+/// both take, the coefficient `overlap` is saved.
+template <class T>
+T exposed(const T& communication, const T& work, const Values<T>& v) {
+  return communication - v[Term::overlap] * (communication < work ? communication : work);
+}
+
+/// One stage's time, bubble apart: `micro` of one micro-batch, the rest once per step.
+template <class T>
+struct StageTime {
+  T compute, recompute, communication;  ///< of one micro-batch
+  T step_compute, step_communication, optimizer;
+
+  T micro() const { return compute + recompute + communication; }
+  T step() const { return step_compute + step_communication + optimizer; }
+};
+
+template <class T>
+StageTime<T> stage_time(const StageQuantities& s, double tokens, const ClusterSpec& cluster,
+                        const Values<T>& v) {
+  const T forward = work_time(s.forward, tokens, v);
+  const T backward = work_time(s.backward, tokens, v) + work_time(s.head, tokens, v);
+  StageTime<T> time{forward + backward,
+                    work_time(s.recompute, tokens, v),
+                    messages_time(s.waited, cluster, v),
+                    work_time(s.step, tokens, v),
+                    messages_time(s.messages, cluster, v),
+                    s.optimizer_bytes / v[Term::optimizer_rate] +
+                        s.optimizer_launches * v[Term::kernel_overhead]};
+  if (!s.beside.empty()) {
+    time.communication +=
+        exposed(messages_time(s.beside, cluster, v), T(time.compute + time.recompute), v);
+  }
+  if (!s.beside_last_backward.empty()) {
+    time.step_communication +=
+        exposed(messages_time(s.beside_last_backward, cluster, v), T(backward + time.recompute), v);
+  }
+  return time;
+}
+
+/// A pipeline of p stages and m micro-batches takes as long as its slowest stage's m micro-batches,
+/// and before and after them the other stages' one each: m t + sum of the others'. GPipe and 1F1B
+/// alike. Source: Narayanan et al. (2021), arXiv:2104.04473, section 2.2.
+template <class T>
+TimeTerms<T> time_terms(const Quantities& q, const ClusterSpec& cluster, const Values<T>& v) {
+  const double m = q.micro_batches;
+  std::optional<StageTime<T>> slowest;
+  T all_micro = v[Term::matrix_rate] * 0.0;
+  for (const StageQuantities& stage : q.stages) {
+    const StageTime<T> time = stage_time(stage, q.tokens, cluster, v);
+    all_micro += time.micro();
+    if (!slowest || m * time.micro() + time.step() > m * slowest->micro() + slowest->step()) {
+      slowest = time;
+    }
+  }
+  return {m * slowest->compute + slowest->step_compute, m * slowest->recompute,
+          m * slowest->communication + slowest->step_communication, all_micro - slowest->micro(),
+          slowest->optimizer};
 }
 
 /// The largest instant of a step.
 template <class T>
 struct PeakTerms {
   T allocated;
+  std::size_t stage = 0;
   const PhaseBytes* phase = nullptr;
   bool product = false;  ///< it is the phase's `product` instant, with the scratch in `allocated`
 };
@@ -78,17 +136,29 @@ template <class T>
 PeakTerms<T> phase_peak(const PhaseBytes& phase, const Values<T>& v, bool in_product) {
   const T zero = v[Term::gemm_scratch] * 0.0;
   const T known = zero + static_cast<double>(phase.kernels.allocated().value);
-  if (!phase.product) return {known, &phase, false};
+  if (!phase.product) return {known, 0, &phase, false};
   const T product = v[Term::gemm_scratch] + static_cast<double>(phase.product->allocated().value);
-  if (in_product || product > known) return {product, &phase, true};
-  return {known, &phase, false};
+  if (in_product || product > known) return {product, 0, &phase, true};
+  return {known, 0, &phase, false};
 }
 
 template <class T>
-PeakTerms<T> peak_terms(const Quantities& q, const Values<T>& v) {
-  PeakTerms<T> peak = phase_peak(q.phases.front(), v, false);
-  for (const PhaseBytes& phase : q.phases) {
+PeakTerms<T> stage_peak(const StageQuantities& stage, const Values<T>& v) {
+  PeakTerms<T> peak = phase_peak(stage.phases.front(), v, false);
+  for (const PhaseBytes& phase : stage.phases) {
     const PeakTerms<T> each = phase_peak(phase, v, false);
+    if (each.allocated > peak.allocated) peak = each;
+  }
+  return peak;
+}
+
+/// Of the worst stage, the first of equals.
+template <class T>
+PeakTerms<T> peak_terms(const Quantities& q, const Values<T>& v) {
+  PeakTerms<T> peak = stage_peak(q.stages.front(), v);
+  for (std::size_t i = 1; i < q.stages.size(); ++i) {
+    PeakTerms<T> each = stage_peak(q.stages[i], v);
+    each.stage = i;
     if (each.allocated > peak.allocated) peak = each;
   }
   return peak;

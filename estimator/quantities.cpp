@@ -1,55 +1,60 @@
 #include "estimator/quantities.h"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
+#include <tuple>
 #include <utility>
 
+#include "estimator/messages.h"
 #include "estimator/spec/factored_moments.h"
 #include "estimator/spec/flat_layout.h"
+#include "estimator/spec/rank_grid.h"
+#include "estimator/spec/recompute_plan.h"
+#include "estimator/stage_script.h"
 #include "estimator/step_script.h"
 #include "estimator/work.h"
 
 namespace planwright::estimator {
 namespace {
 
-/// What depends on the micro-batch and on recomputation only.
-struct MicroBatchRow {
+/// What a stage's peaks, work and layout depend on, and nothing else.
+struct StageKey {
+  int stage = 0, stages = 1;
+  std::int64_t first_layer = 0, layers = 0;
+  int tp = 1, micro_batch = 1;
+  bool sp = false;
+  Schedule schedule = Schedule::one_f_one_b;
+  std::int64_t micro_batches = 1;
+  Recompute recompute;
+  int zero = 0;  ///< 0 unless gradients or parameters are sharded
+  bool overlap = true;
+  bool by_unit = false;
+  int ranks = 1;
+  std::int64_t bucket_elements = 0;
+
+  auto tie() const {
+    return std::tie(stage, stages, first_layer, layers, tp, micro_batch, sp, schedule,
+                    micro_batches, recompute.kind, recompute.k, zero, overlap, by_unit, ranks,
+                    bucket_elements);
+  }
+  bool operator<(const StageKey& other) const { return tie() < other.tie(); }
+};
+
+struct LayoutKey {
+  std::int64_t first_layer = 0, layers = 0;
+  int tp = 1;
+  bool sp = false, by_unit = false;
+  int ranks = 1;
+  std::int64_t bucket_elements = 0;
+  auto operator<=>(const LayoutKey&) const = default;
+};
+
+struct StageRow {
   std::array<Peaks, kWordCount<Phase>> peaks;
   Work forward, backward, recompute, head;
 };
-
-/// What depends on the ranks of the flat layout and its bucket size only.
-struct LayoutRow {
-  double numel = 0;
-  double shard = 0;
-  double buckets = 0;
-  std::int64_t factors = 0;
-};
-
-std::uint64_t pair_key(std::int64_t a, std::int64_t b) {
-  return static_cast<std::uint64_t>(a) << 40 | static_cast<std::uint64_t>(b);
-}
-
-MicroBatchRow micro_batch_row(const StepShape& shape, const ModelSpec& model, bool recompute) {
-  MicroBatchRow row;
-  row.peaks = micro_batch_peaks(shape, model, recompute);
-  for (const BlockRun& run : model.runs) {
-    const auto count = static_cast<double>(run.count);
-    row.forward += count * block_forward_work(shape, run.block);
-    row.backward += count * block_backward_work(shape, run.block);
-    if (recompute) row.recompute += count * block_recompute_work(shape, run.block);
-  }
-  row.head = ends_work(shape, model);
-  return row;
-}
-
-LayoutRow layout_row(const ModelSpec& model, int ranks, std::int64_t bucket_elements) {
-  const FlatLayout layout = flat_layout(model, ranks, bucket_elements);
-  return {static_cast<double>(layout.numel), static_cast<double>(layout.shard_numel()),
-          static_cast<double>(layout.buckets.size()), factored_elements(layout)};
-}
 
 void require(bool expressed, const char* axis) {
   if (!expressed) {
@@ -58,24 +63,45 @@ void require(bool expressed, const char* axis) {
 }
 
 void require_expressed(const Candidate& c) {
-  require(c.tp == 1 && c.pp == 1 && c.vpp == 1 && c.cp == 1 && c.ep == 1 && c.etp == 1, "layout");
-  require(c.zero == 0 || c.zero == 1, "ZeRO stage");
-  require(c.hsdp == 1 && !c.sp && c.stages.empty(), "layout");
+  require(c.vpp == 1 && c.cp == 1 && c.ep == 1 && c.etp == 1, "layout");
+  require(c.tp >= 1 && c.pp >= 1 && c.hsdp >= 1 && c.dp % c.hsdp == 0, "layout");
+  require(c.zero >= 0 && c.zero <= 3, "ZeRO stage");
+  require(c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b, "schedule");
   require(c.micro_batch >= 1 && c.dp >= 1, "batch");
-  require(c.recompute.kind == RecomputeKind::none || c.recompute.kind == RecomputeKind::full,
+  require(c.recompute.kind != RecomputeKind::selective && c.recompute.kind != RecomputeKind::op,
           "recompute");
   require(c.offload == Offload{}, "offload");
   require(c.attention == AttentionKernel::flash, "attention");
   require(c.loss == LossKernel::plain, "loss");
 }
 
-std::int64_t elements_of(const Holding& holding, const Problem& problem, const LayoutRow& layout,
+StageRow stage_row(const StageStep& step) {
+  StageRow row;
+  row.peaks = stage_peaks(step);
+  const auto block = [&](std::int64_t layer) -> const BlockSpec& {
+    return step.model.block(step.part.first_layer + layer);
+  };
+  for (std::int64_t layer = 0; layer < step.part.layers; ++layer) {
+    row.forward += block_forward_work(step.shape, block(layer));
+    row.backward += block_backward_work(step.shape, block(layer));
+  }
+  for (const BackwardVisit& visit : backward_visits(step.recompute, step.part.layers)) {
+    if (visit.kind == BackwardVisit::Kind::backward) continue;
+    const bool output = visit.kind == BackwardVisit::Kind::rebuild;
+    row.recompute += block_rebuild_work(step.shape, block(visit.layer), output);
+  }
+  if (step.part.first) row.head += embedding_work(step.shape);
+  if (step.part.last) row.head += head_work(step.shape);
+  return row;
+}
+
+std::int64_t elements_of(const Holding& holding, const Problem& problem, const FlatLayout& layout,
                          const Candidate& candidate) {
   switch (holding.of) {
     case HoldingOf::flat_parameters: {
       const bool sharded =
           holding.sharded_by && holding.sharded_by(candidate) == ShardedBy::data_ranks;
-      return static_cast<std::int64_t>(sharded ? layout.shard : layout.numel);
+      return sharded ? layout.shard_numel() : layout.numel;
     }
     case HoldingOf::rope_table: {
       const ModelSpec& model = problem.model;
@@ -85,13 +111,13 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const L
     case HoldingOf::step_counters:
       return 1;
     case HoldingOf::factored_moments:
-      return layout.factors;
+      return factored_elements(layout);
   }
   throw std::logic_error("elements_of: unknown holding");
 }
 
-void add_holdings(Quantities& q, const Problem& problem, const TargetTraits& traits,
-                  const LayoutRow& layout, const Candidate& candidate) {
+void add_holdings(StageQuantities& q, const Problem& problem, const TargetTraits& traits,
+                  const FlatLayout& layout, const Candidate& candidate) {
   for (const Holding& holding : traits.holdings) {
     if (holding.when && !holding.when(problem, candidate)) continue;
     const Bytes bytes{elements_of(holding, problem, layout, candidate) * holding.copies *
@@ -106,7 +132,7 @@ void add_holdings(Quantities& q, const Problem& problem, const TargetTraits& tra
   q.loaded = q.phases[static_cast<std::size_t>(Phase::load)].tensors;
 }
 
-void add_peaks(Quantities& q, const MicroBatchRow& row, DeviceKind device) {
+void add_peaks(StageQuantities& q, const StageRow& row, DeviceKind device) {
   for (std::size_t i = 0; i < q.phases.size(); ++i) {
     PhaseBytes& phase = q.phases[i];
     phase = {static_cast<Phase>(i), row.peaks[i].tensors, row.peaks[i].kernels,
@@ -150,34 +176,6 @@ double optimizer_bytes_each(const Workload& workload) {
          passes.weights * bytes(r.master.value_or(r.storage)) + stored;
 }
 
-int innermost_link(const ClusterSpec& cluster, int ranks) {
-  const auto found = std::find_if(cluster.links.begin(), cluster.links.end(),
-                                  [&](const Link& link) { return link.span >= ranks; });
-  const auto last = static_cast<std::ptrdiff_t>(cluster.links.size()) - 1;
-  return static_cast<int>(std::clamp<std::ptrdiff_t>(found - cluster.links.begin(), 0,
-                                                     std::max<std::ptrdiff_t>(last, 0)));
-}
-
-/// Gradients are summed bucket by bucket; with ZeRO 1 the owners' new weights then go to everyone.
-/// Over gloo a reduction is an all-reduce whatever the sharding, and a gathering is one broadcast
-/// per owner (docs/runtime.md).
-void add_messages(Quantities& q, const Problem& problem, const LayoutRow& layout,
-                  const Candidate& c) {
-  if (c.dp == 1) return;
-  const PrecisionRecipe& recipe = problem.workload.recipe;
-  const int link = innermost_link(problem.cluster, c.dp);
-  const bool sharded = c.zero >= 1;
-  const bool ring = q.transport == Transport::nccl;
-  const double gradient = layout.numel * static_cast<double>(bytes_of(recipe.gradient));
-  q.messages.push_back({sharded && ring ? Collective::reduce_scatter : Collective::all_reduce,
-                        layout.buckets, gradient, c.dp, link});
-  if (scales_loss(recipe)) q.messages.push_back({Collective::all_reduce, 1, 4, c.dp, link});
-  if (!sharded) return;
-  const double weights = layout.numel * static_cast<double>(bytes_of(recipe.storage));
-  q.messages.push_back({ring ? Collective::all_gather : Collective::broadcast,
-                        ring ? layout.buckets : layout.buckets * c.dp, weights, c.dp, link});
-}
-
 /// Source: PaLM, arXiv:2204.02311, appendix B: 6 N + 12 L H Q T per token.
 double model_flops_per_token(const ModelSpec& model, std::int64_t parameters, std::int64_t seq) {
   double attention = 0;
@@ -193,26 +191,67 @@ struct QuantityTable::Rows {
   Problem problem;
   TargetTraits traits;
   double flops_per_token = 0;
-  std::unordered_map<std::uint64_t, MicroBatchRow> micro_batches;
-  std::unordered_map<std::uint64_t, LayoutRow> layouts;
+  std::map<StageKey, StageRow> stages;
+  std::map<LayoutKey, FlatLayout> layouts;
 
-  const MicroBatchRow& micro_batch(const Candidate& candidate) {
-    const bool recompute = candidate.recompute.kind == RecomputeKind::full;
-    const auto [found, fresh] =
-        micro_batches.try_emplace(pair_key(candidate.micro_batch, recompute ? 1 : 0));
-    if (fresh) {
-      found->second =
-          micro_batch_row(step_shape(problem, traits, candidate), problem.model, recompute);
-    }
+  const FlatLayout& layout(const Candidate& c, const ModelPart& part) {
+    const bool by_unit = c.zero == 3;
+    const Bucketing bucketing{by_unit ? 0 : traits.bucket_elements(c), by_unit};
+    const LayoutKey key{part.first_layer, part.layers,       c.tp, c.sp, by_unit,
+                        shard_ranks(c),   bucketing.elements};
+    const auto [found, fresh] = layouts.try_emplace(key);
+    if (fresh) found->second = flat_layout(problem.model, part, shard_ranks(c), bucketing);
     return found->second;
   }
 
-  const LayoutRow& layout(const Candidate& candidate) {
-    const int ranks = candidate.zero >= 1 ? candidate.dp : 1;
-    const std::int64_t bucket = traits.bucket_elements(candidate);
-    const auto [found, fresh] = layouts.try_emplace(pair_key(ranks, bucket));
-    if (fresh) found->second = layout_row(problem.model, ranks, bucket);
+  const StageRow& stage(const Candidate& c, int number, const ModelPart& part,
+                        const FlatLayout& layout) {
+    const StageStep step = stage_step(problem, traits, c, number, part, layout);
+    StageKey key{.stage = number,
+                 .stages = c.pp,
+                 .first_layer = part.first_layer,
+                 .layers = part.layers,
+                 .tp = c.tp,
+                 .micro_batch = c.micro_batch,
+                 .sp = c.sp,
+                 .schedule = c.schedule,
+                 .micro_batches = step.micro_batches,
+                 .recompute = c.recompute};
+    if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
+      key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp + 2);
+    }
+    if (step.zero >= 2) {
+      key.zero = step.zero;
+      key.overlap = step.overlap;
+      key.by_unit = c.zero == 3;
+      key.ranks = layout.ranks;
+      key.bucket_elements = key.by_unit ? 0 : traits.bucket_elements(c);
+    }
+    const auto [found, fresh] = stages.try_emplace(key);
+    if (fresh) found->second = stage_row(step);
     return found->second;
+  }
+
+  StageQuantities quantify_stage(const Candidate& c, int number) {
+    const ModelPart part = model_part(problem.model, c, rank_at(c, {0, 0, number}));
+    const FlatLayout& flat = layout(c, part);
+    const StageRow& row = stage(c, number, part, flat);
+    StageQuantities q;
+    add_peaks(q, row, problem.cluster.device.kind);
+    add_holdings(q, problem, traits, flat, c);
+    q.forward = row.forward;
+    q.backward = row.backward;
+    q.recompute = row.recompute;
+    q.head = row.head;
+    const double numel = static_cast<double>(c.zero >= 2 ? flat.shard_numel() : flat.numel);
+    q.step.bytes = numel * static_cast<double>(bytes_of(problem.workload.recipe.gradient));
+    q.step.launches = 1;  // the flat gradient is zeroed
+    q.optimizer_bytes =
+        static_cast<double>(flat.shard_numel()) * optimizer_bytes_each(problem.workload);
+    q.optimizer_launches = static_cast<double>(flat.buckets.size());
+    add_messages(q, {problem, c, part, step_shape(problem, traits, c), flat,
+                     traits.transport(problem.cluster.device.kind), traits.overlaps(c)});
+    return q;
   }
 };
 
@@ -233,28 +272,14 @@ const TargetTraits& QuantityTable::traits() const { return rows_->traits; }
 Quantities QuantityTable::quantify(const Candidate& candidate) {
   require_expressed(candidate);
   const Problem& problem = rows_->problem;
-  const TargetTraits& traits = rows_->traits;
-  const MicroBatchRow& micro = rows_->micro_batch(candidate);
-  const LayoutRow& layout = rows_->layout(candidate);
-  const bool sharded = candidate.zero >= 1;
-
   Quantities q;
-  add_peaks(q, micro, problem.cluster.device.kind);
-  add_holdings(q, problem, traits, layout, candidate);
-  q.micro_batches = static_cast<double>(std::max<std::int64_t>(
-      1, problem.workload.global_batch / (std::int64_t{candidate.dp} * candidate.micro_batch)));
+  for (int stage = 0; stage < candidate.pp; ++stage) {
+    q.stages.push_back(rows_->quantify_stage(candidate, stage));
+  }
+  q.micro_batches =
+      static_cast<double>(std::max<std::int64_t>(1, accumulation(problem, candidate)));
   q.tokens = static_cast<double>(candidate.micro_batch * problem.workload.seq);
-  q.forward = micro.forward;
-  q.backward = micro.backward;
-  q.recompute = micro.recompute;
-  q.head = micro.head;
-  q.step.bytes = layout.numel * static_cast<double>(bytes_of(problem.workload.recipe.gradient));
-  q.step.launches = 1;  // the flat gradient is zeroed
-  q.optimizer_bytes =
-      (sharded ? layout.shard : layout.numel) * optimizer_bytes_each(problem.workload);
-  q.optimizer_launches = layout.buckets;
-  q.transport = traits.transport(problem.cluster.device.kind);
-  add_messages(q, problem, layout, candidate);
+  q.transport = rows_->traits.transport(problem.cluster.device.kind);
   q.model_flops = rows_->flops_per_token * q.tokens * q.micro_batches;
   return q;
 }

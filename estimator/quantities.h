@@ -44,9 +44,9 @@ struct Work {
   }
 };
 
-enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast };
+enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast, send };
 
-/// All equal collectives of one step.
+/// Equal collectives.
 struct Messages {
   Collective collective = Collective::all_reduce;
   double count = 0;
@@ -55,27 +55,35 @@ struct Messages {
   int link = 0;  ///< index into ClusterSpec::links, the innermost that spans the ranks
 };
 
-struct Quantities {
+/// One stage's worst rank; all its ranks are alike.
+struct StageQuantities {
   std::array<PhaseBytes, kWordCount<Phase>> phases;  ///< in the order of Phase
   Ledger loaded;                                     ///< after the model and its states are made
 
-  double micro_batches = 1;                 ///< per step and rank
-  double tokens = 0;                        ///< of one micro-batch
   Work forward, backward, recompute, head;  ///< of one micro-batch; head: its products and the loss
-  Work step;                                ///< once per step, whatever the micro-batches
-  double optimizer_bytes = 0;               ///< read and written by the optimizer, per step
-  double optimizer_launches = 0;
-  Transport transport = Transport::gloo;
-  std::vector<Messages> messages;
+  /// Of one micro-batch: those that it waits for, and those that are carried out beside it.
+  std::vector<Messages> waited, beside;
 
-  /// What a step of this rank is worth, recomputation not counted: 6 N + 12 L a s per token, a the
-  /// attention's width. Source: PaLM, arXiv:2204.02311, appendix B.
+  Work step;                   ///< once per step, whatever the micro-batches
+  double optimizer_bytes = 0;  ///< read and written by the optimizer, per step
+  double optimizer_launches = 0;
+  /// Once per step: after the last backward, and beside it.
+  std::vector<Messages> messages, beside_last_backward;
+};
+
+struct Quantities {
+  std::vector<StageQuantities> stages;
+  double micro_batches = 1;  ///< per step and rank
+  double tokens = 0;         ///< of one micro-batch
+  Transport transport = Transport::gloo;
+
+  /// What a step of all ranks of one replica is worth, recomputation not counted: 6 N + 12 L a s
+  /// per token, a the attention's width. Source: PaLM, arXiv:2204.02311, appendix B.
   double model_flops = 0;
 };
 
-/// Quantities of many candidates of one problem. Rows that depend on few axes are kept: the
-/// micro-batch's by (micro_batch, recompute), the states' by (ranks, bucket size). One
-/// thread uses one table.
+/// Quantities of many candidates of one problem. Rows that depend on few axes are kept: a stage's
+/// peaks and work, and its flat layout. One thread uses one table.
 class QuantityTable {
  public:
   QuantityTable(Problem problem, TargetTraits traits);

@@ -1,6 +1,7 @@
 #include "estimator/step_script.h"
 
 #include "estimator/kernel_script.h"
+#include "estimator/spec/model_part.h"
 
 namespace planwright::estimator {
 namespace {
@@ -13,28 +14,28 @@ struct BlockTensors {
 };
 
 std::int64_t stats_bytes(const StepShape& s, NormKind norm) {
-  return (norm == NormKind::layer_norm ? 2 : 1) * s.c() * s.tokens();
+  return (norm == NormKind::layer_norm ? 2 : 1) * s.c() * s.local_tokens();
 }
 
-BlockTensors tensors_of(const StepShape& s, const BlockSpec& block) {
+BlockTensors tensors_of(const StepShape& s, const BlockSpec& share) {
   const std::int64_t row = s.e() * s.tokens();
-  const std::int64_t u = row * s.hidden;
-  const std::int64_t width = row * block.heads * block.head_dim;
-  const std::int64_t kv = row * block.kv_heads * block.head_dim;
-  const std::int64_t stats = stats_bytes(s, block.norm);
-  const bool gated = block.mlp == MlpKind::gated;
+  const std::int64_t u = s.local_unit();
+  const std::int64_t width = row * share.heads * share.head_dim;
+  const std::int64_t kv = row * share.kv_heads * share.head_dim;
+  const std::int64_t stats = stats_bytes(s, share.norm);
+  const bool gated = share.mlp == MlpKind::gated;
   return {
       .x = {"x", u},
       .n1 = {"n1", u},
       .stats1 = {"stats1", stats},
       .qkv = {"qkv", width + 2 * kv},
       .out = {"out", width},
-      .lse = {"lse", s.c() * s.batch * block.heads * s.seq},
+      .lse = {"lse", s.c() * s.batch * share.heads * s.seq},
       .x1 = {"x1", u},
       .n2 = {"n2", u},
       .stats2 = {"stats2", stats},
-      .up = {gated ? "gu" : "pre", (gated ? 2 : 1) * row * block.ffn},
-      .act = {"act", row * block.ffn},
+      .up = {gated ? "gu" : "pre", (gated ? 2 : 1) * row * share.ffn},
+      .act = {"act", row * share.ffn},
       .y = {"y", u},
       .d_out = {"d_out", width},
       .dq = {"dq", width},
@@ -44,26 +45,49 @@ BlockTensors tensors_of(const StepShape& s, const BlockSpec& block) {
   };
 }
 
+/// With sequence parallelism, every rank's rows of what each has its own of.
+Tensor whole_rows(const StepShape& s) {
+  return {"whole", s.sp ? s.e() * s.tokens() * s.hidden : 0, Account::communication};
+}
+
 /// Query and key heads, which carry the positions.
-std::int64_t rotary_width(const BlockSpec& block) {
-  return (block.heads + block.kv_heads) * block.head_dim;
+std::int64_t rotary_width(const BlockSpec& share) {
+  return (share.heads + share.kv_heads) * share.head_dim;
+}
+
+/// The first product of a pair: its input is gathered.
+void first_product(Script& script, const StepShape& s, const Tensor& y, const char* name) {
+  const Tensor whole = whole_rows(s);
+  script.make(whole).make(y);
+  product(script, s, name);
+  script.drop(whole);
+}
+
+/// The second one: its output is summed, and scattered.
+void second_product(Script& script, const StepShape& s, const Tensor& y, const char* name) {
+  const Tensor whole = whole_rows(s);
+  if (s.sp) {
+    script.make(whole);
+    product(script, s, name);
+    script.make(y).drop(whole);
+  } else {
+    script.make(y);
+    product(script, s, name);
+  }
 }
 
 /// Everything of a block's forward but its last projection.
-void make_state(Script& script, const StepShape& s, const BlockSpec& block, const BlockTensors& t) {
+void make_state(Script& script, const StepShape& s, const BlockSpec& share, const BlockTensors& t) {
   script.make(t.n1).make(t.stats1);
-  norm_forward(script, s, block.norm);
-  script.make(t.qkv);
-  product(script, s, "qkv");
-  rotate(script, s, rotary_width(block));
+  norm_forward(script, s, share.norm);
+  first_product(script, s, t.qkv, "qkv");
+  rotate(script, s, rotary_width(share));
   script.make(t.out).make(t.lse);
-  attention_forward(script, s, block);
-  script.make(t.x1);
-  product(script, s, "out projection");
+  attention_forward(script, s, share);
+  second_product(script, s, t.x1, "out projection");
   script.make(t.n2).make(t.stats2);
-  norm_forward(script, s, block.norm);
-  script.make(t.up);
-  product(script, s, "up projection");
+  norm_forward(script, s, share.norm);
+  first_product(script, s, t.up, "up projection");
   script.make(t.act);
 }
 
@@ -74,99 +98,83 @@ void drop_state(Script& script, const BlockTensors& t) {
   }
 }
 
-void mlp_backward(Script& script, const StepShape& s, const BlockSpec& block,
+/// Gradient of a first product [n, m], and of its input n, which that gradient is written into.
+void first_product_backward(Script& script, const StepShape& s, const Tensor& input,
+                            const char* name, std::int64_t n, bool bias) {
+  const Tensor whole = whole_rows(s);
+  script.make(whole);
+  weight_gradient(script, s, name, n, s.hidden);
+  if (bias) bias_gradient(script, s, s.tokens(), n);
+  script.into(input, "d_input");
+  product(script, s, "d_input");
+  script.drop(whole);
+}
+
+/// Gradients of a second product [hidden, m] and of its bias; the gradient of its input comes next.
+void second_product_weight(Script& script, const StepShape& s, const char* name, std::int64_t m,
+                           bool bias) {
+  weight_gradient(script, s, name, s.hidden, m);
+  if (bias) bias_gradient(script, s, s.local_tokens(), s.hidden);
+}
+
+void mlp_backward(Script& script, const StepShape& s, const BlockSpec& share,
                   const BlockTensors& t) {
-  weight_gradient(script, s, "d_down", s.hidden, block.ffn, block.mlp_bias);
+  const Tensor whole = whole_rows(s);
+  script.make(whole);
+  second_product_weight(script, s, "d_down", share.ffn, share.mlp_bias);
   script.into(t.act, "d_act");
   product(script, s, "d_act");
+  script.drop(whole);
   if (t.gated) {
-    gated_backward(script, s, block.ffn);
+    gated_backward(script, s, share.ffn);
     script.into(t.up, "d_gu").drop(t.act);
   } else {
     script.into(t.act, "d_pre").drop(t.up);
   }
-  const Tensor& d_up = t.gated ? t.up : t.act;
-  weight_gradient(script, s, "d_up", (t.gated ? 2 : 1) * block.ffn, s.hidden, block.mlp_bias);
-  script.into(t.n2, "dn2");
-  product(script, s, "dn2");
-  script.drop(d_up);
-  norm_backward(script, s, block.norm);
+  first_product_backward(script, s, t.n2, "d_up", (t.gated ? 2 : 1) * share.ffn, share.mlp_bias);
+  script.drop(t.gated ? t.up : t.act);
+  norm_backward(script, s, share.norm);
   script.drop(t.n2).drop(t.stats2).drop(t.x1);
 }
 
-void attention_part_backward(Script& script, const StepShape& s, const BlockSpec& block,
+void attention_part_backward(Script& script, const StepShape& s, const BlockSpec& share,
                              const BlockTensors& t) {
-  const std::int64_t width = block.heads * block.head_dim;
-  const std::int64_t kv = block.kv_heads * block.head_dim;
-  weight_gradient(script, s, "d_out_projection", s.hidden, width, block.out_bias);
+  const std::int64_t width = share.heads * share.head_dim;
+  const std::int64_t kv = share.kv_heads * share.head_dim;
+  const Tensor whole = whole_rows(s);
+  script.make(whole);
+  second_product_weight(script, s, "d_out_projection", width, share.out_bias);
   script.make(t.d_out);
   product(script, s, "d_out");
+  script.drop(whole);
   script.make(t.dq).make(t.dk).make(t.dv);
-  attention_backward(script, s, block);
+  attention_backward(script, s, share);
   script.drop(t.d_out).drop(t.out).drop(t.lse);
   script.into(t.qkv, "d_qkv").drop(t.dq).drop(t.dk).drop(t.dv);
-  rotate(script, s, rotary_width(block));
-  weight_gradient(script, s, "d_qkv", width + 2 * kv, s.hidden, block.qkv_bias);
-  script.into(t.n1, "dn1");
-  product(script, s, "dn1");
+  rotate(script, s, rotary_width(share));
+  first_product_backward(script, s, t.n1, "d_qkv", width + 2 * kv, share.qkv_bias);
   script.drop(t.qkv);
-  norm_backward(script, s, block.norm);
+  norm_backward(script, s, share.norm);
   script.drop(t.n1).drop(t.stats1).drop(t.x);
 }
 
 /// What the head and the loss keep; `up` is the logits themselves when nothing is upcast.
 struct HeadTensors {
-  Tensor ids, targets, x, nf, stats, logits, up, dlogits;
+  Tensor x, nf, stats, logits, up, dlogits;
   bool upcast;
 };
 
 HeadTensors head_of(const StepShape& s, NormKind norm) {
-  const std::int64_t u = s.e() * s.tokens() * s.hidden;
   const std::int64_t logits = s.tokens() * s.vocab;
   return {
-      .ids = {"ids", 8 * s.tokens()},
-      .targets = {"targets", 8 * s.tokens()},
-      .x = {"x", u},
-      .nf = {"nf", u},
+      .x = {"x", s.local_unit()},
+      .nf = {"nf", s.local_unit()},
       .stats = {"stats", stats_bytes(s, norm)},
       .logits = {"logits", s.e() * logits, Account::logits},
       .up = {"up", s.c() * logits, Account::logits},
       .dlogits = {"dlogits", s.e() * logits, Account::logits},
       .upcast = s.e() != s.c(),
   };
-}
-
-Script head_forward(const StepShape& s, const HeadTensors& t, NormKind norm) {
-  Script script;
-  script.make(t.nf).make(t.stats);
-  norm_forward(script, s, norm);
-  script.make(t.logits);
-  product(script, s, "head");
-  return script;
-}
-
-Script loss(const StepShape& s, const HeadTensors& t) {
-  Script script;
-  if (t.upcast) script.make(t.up).drop(t.logits);
-  cross_entropy(script, s);
-  return script.into(t.upcast ? t.up : t.logits, "loss gradient");
-}
-
-Script head_backward(const StepShape& s, const HeadTensors& t, NormKind norm) {
-  Script script;
-  if (t.upcast) script.make(t.dlogits).drop(t.up);
-  weight_gradient(script, s, "d_head", s.vocab, s.hidden, false);
-  script.into(t.nf, "dnf");
-  product(script, s, "dnf");
-  script.drop(t.upcast ? t.dlogits : t.logits);
-  norm_backward(script, s, norm);
-  return script.into(t.nf, "dy").drop(t.stats).drop(t.x);
-}
-
-Script embedding_backward(const StepShape& s, const HeadTensors& t) {
-  Script script;
-  embed_backward(script, s);
-  return script.drop(t.nf).drop(t.ids).drop(t.targets);
 }
 
 }  // namespace
@@ -177,7 +185,9 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .batch = candidate.micro_batch,
       .seq = problem.workload.seq,
       .hidden = problem.model.hidden,
-      .vocab = problem.model.vocab,
+      .vocab = vocab_share(problem.model.vocab, candidate.tp),
+      .tp = candidate.tp,
+      .sp = candidate.sp,
       .threads = problem.cluster.threads_per_rank,
       .compute = problem.workload.recipe.compute,
       .gradient = problem.workload.recipe.gradient,
@@ -187,53 +197,83 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
   };
 }
 
-Script block_forward(const StepShape& s, const BlockSpec& block, bool keep) {
-  const BlockTensors t = tensors_of(s, block);
+Script block_forward(const StepShape& s, const BlockSpec& block, Keep keep) {
+  const BlockSpec share = tensor_share(block, static_cast<int>(s.tp));
+  const BlockTensors t = tensors_of(s, share);
   Script script;
-  make_state(script, s, block, t);
-  script.make(t.y);
-  product(script, s, "down projection");
-  if (!keep) drop_state(script, t);
+  make_state(script, s, share, t);
+  second_product(script, s, t.y, "down projection");
+  if (keep == Keep::nothing) drop_state(script, t);
   return script;
 }
 
-Script block_backward(const StepShape& s, const BlockSpec& block, bool recompute) {
-  const BlockTensors t = tensors_of(s, block);
+Script block_rebuild(const StepShape& s, const BlockSpec& block, bool output) {
+  const BlockSpec share = tensor_share(block, static_cast<int>(s.tp));
+  const BlockTensors t = tensors_of(s, share);
   Script script;
-  if (recompute) make_state(script, s, block, t);
-  mlp_backward(script, s, block, t);
-  attention_part_backward(script, s, block, t);
+  make_state(script, s, share, t);
+  if (output) second_product(script, s, t.y, "down projection");
   return script;
 }
 
-std::array<Peaks, kWordCount<Phase>> micro_batch_peaks(const StepShape& s, const ModelSpec& model,
-                                                       bool recompute) {
-  std::array<Peaks, kWordCount<Phase>> peaks{};
-  const auto at = [&](Phase phase) -> Peaks& { return peaks[static_cast<std::size_t>(phase)]; };
-  const NormKind norm = model.runs.back().block.norm;
+Script block_backward(const StepShape& s, const BlockSpec& block) {
+  const BlockSpec share = tensor_share(block, static_cast<int>(s.tp));
+  const BlockTensors t = tensors_of(s, share);
+  Script script;
+  mlp_backward(script, s, share, t);
+  attention_part_backward(script, s, share, t);
+  return script;
+}
+
+Tensor hidden_rows(const StepShape& s, const char* name) { return {name, s.local_unit()}; }
+Tensor token_ids(const StepShape& s, const char* name) { return {name, 8 * s.tokens()}; }
+
+Script embedding_forward(const StepShape& s) {
+  const Tensor whole = whole_rows(s);
+  Script script;
+  script.make(hidden_rows(s, "x")).make(whole);
+  embed(script, s);
+  return script.drop(whole);
+}
+
+Script embedding_backward(const StepShape& s) {
+  const Tensor whole = whole_rows(s);
+  Script script;
+  script.make(whole);
+  embed_backward(script, s);
+  script.drop(whole);
+  if (!s.rotary) positions_backward(script, s);
+  return script;
+}
+
+Script head_forward(const StepShape& s, NormKind norm) {
   const HeadTensors t = head_of(s, norm);
-  Simulator simulator;
+  Script script;
+  script.make(t.nf).make(t.stats);
+  norm_forward(script, s, norm);
+  script.make(whole_rows(s)).make(t.logits);
+  product(script, s, "head");
+  return script;
+}
 
-  simulator.enter();
-  simulator.run(Script().make(t.ids).make(t.targets).make(t.x));
-  for (const BlockRun& run : model.runs) {
-    simulator.repeat(block_forward(s, run.block, !recompute), run.count);
-  }
-  simulator.run(head_forward(s, t, norm));
-  at(Phase::forward) = simulator.peaks();
+Script loss(const StepShape& s) {
+  const HeadTensors t = head_of(s, NormKind::rms_norm);
+  Script script;
+  if (t.upcast) script.make(t.up).drop(t.logits);
+  cross_entropy(script, s);
+  return script.into(t.upcast ? t.up : t.logits, "loss gradient");
+}
 
-  simulator.enter();
-  simulator.run(loss(s, t));
-  at(Phase::loss) = simulator.peaks();
-
-  simulator.enter();
-  simulator.run(head_backward(s, t, norm));
-  for (auto run = model.runs.rbegin(); run != model.runs.rend(); ++run) {
-    simulator.repeat(block_backward(s, run->block, recompute), run->count);
-  }
-  simulator.run(embedding_backward(s, t));
-  at(Phase::backward) = simulator.peaks();
-  return peaks;
+Script head_backward(const StepShape& s, NormKind norm) {
+  const HeadTensors t = head_of(s, norm);
+  Script script;
+  if (t.upcast) script.make(t.dlogits).drop(t.up);
+  weight_gradient(script, s, "d_head", s.vocab, s.hidden);
+  script.into(t.nf, "dnf");
+  product(script, s, "dnf");
+  script.drop(t.upcast ? t.dlogits : t.logits).drop(whole_rows(s));
+  norm_backward(script, s, norm);
+  return script.into(t.nf, "dy").drop(t.stats).drop(t.x);
 }
 
 }  // namespace planwright::estimator

@@ -1,5 +1,7 @@
 #include "estimator/work.h"
 
+#include "estimator/spec/model_part.h"
+
 namespace planwright::estimator {
 namespace {
 
@@ -8,7 +10,8 @@ struct Widths {
   double hidden, attention, kv, ffn, up;
 };
 
-Widths widths_of(const StepShape& s, const BlockSpec& b) {
+Widths widths_of(const StepShape& s, const BlockSpec& block) {
+  const BlockSpec b = tensor_share(block, static_cast<int>(s.tp));
   const double ffn = static_cast<double>(b.ffn);
   return {static_cast<double>(s.hidden), static_cast<double>(b.heads * b.head_dim),
           static_cast<double>(b.kv_heads * b.head_dim), ffn,
@@ -38,16 +41,21 @@ double bias_widths(const BlockSpec& b, const Widths& w) {
          (b.mlp_bias ? w.up + w.hidden : 0);
 }
 
-double attention_products(const StepShape& s, const BlockSpec& b, int products) {
-  return 2.0 * products * static_cast<double>(s.batch * b.heads * b.head_dim) *
+double attention_products(const StepShape& s, const BlockSpec& b, const Widths& w, int products) {
+  return 2.0 * products * static_cast<double>(s.batch) * w.attention *
          causal_pairs(s.seq, b.sliding_window);
+}
+
+/// Tokens for which this rank does what is done to each token by itself, as a share of all.
+double local_share(const StepShape& s) {
+  return static_cast<double>(s.local_tokens()) / static_cast<double>(s.tokens());
 }
 
 /// Elements per token that a forward's memory-bound kernels read and write: two norms (read,
 /// write), rotary positions over q and k (read, write), two residuals copied below their projection
 /// (read, write), and the activation (reads `up`, writes ffn).
 double forward_elements(const StepShape& s, const Widths& w) {
-  return 2 * 2 * w.hidden + (s.rotary ? 2 * (w.attention + w.kv) : 0) + 2 * 2 * w.hidden +
+  return local_share(s) * (2 * 2 + 2 * 2) * w.hidden + (s.rotary ? 2 * (w.attention + w.kv) : 0) +
          (w.up + w.ffn);
 }
 
@@ -65,7 +73,7 @@ Work block_forward_work(const StepShape& s, const BlockSpec& b) {
   const double tokens = static_cast<double>(s.tokens());
   Work work;
   work.matrix_flops = 2 * tokens * weights_of(w);
-  work.attention_flops = attention_products(s, b, 2);  // scores; weighted sum of values
+  work.attention_flops = attention_products(s, b, w, 2);  // scores; weighted sum of values
   work.bytes = static_cast<double>(s.e()) * tokens * forward_elements(s, w);
   // Two norms, four products, attention, two residual copies, the activation; rotary positions.
   work.launches = 10 + (s.rotary ? 1 : 0);
@@ -76,47 +84,54 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   const Widths w = widths_of(s, b);
   const double tokens = static_cast<double>(s.tokens());
   Work work;
-  work.matrix_flops = 4 * tokens * weights_of(w);      // gradients of inputs and of weights
-  work.attention_flops = attention_products(s, b, 5);  // scores again, dv, dP, dq, dk
+  work.matrix_flops = 4 * tokens * weights_of(w);         // gradients of inputs and of weights
+  work.attention_flops = attention_products(s, b, w, 5);  // scores again, dv, dP, dq, dk
   // The activation reads its gradient and `up` and writes as much as `up`; each norm reads its
   // gradient and input and adds into dy; dq, dk, dv are copied and turned back.
-  const double elements = (w.ffn + 2 * w.up) + 2 * 4 * w.hidden + 2 * qkv_width(w) +
-                          (s.rotary ? 2 * (w.attention + w.kv) : 0) + bias_widths(b, w);
+  const double elements = (w.ffn + 2 * w.up) + local_share(s) * 2 * 4 * w.hidden +
+                          2 * qkv_width(w) + (s.rotary ? 2 * (w.attention + w.kv) : 0) +
+                          bias_widths(b, w);
   work.bytes = static_cast<double>(s.e()) * tokens * elements + accumulate_bytes(s, weights_of(w));
   // Eight products, the activation, two norms, attention, one copy; rotary positions, biases, sums.
   work.launches = 13 + (s.rotary ? 1 : 0) + biases_of(b) + (s.g() == s.e() ? 0 : 4);
   return work;
 }
 
-Work block_recompute_work(const StepShape& s, const BlockSpec& b) {
+Work block_rebuild_work(const StepShape& s, const BlockSpec& b, bool output) {
+  Work work = block_forward_work(s, b);
+  if (output) return work;
   const Widths w = widths_of(s, b);
   const double tokens = static_cast<double>(s.tokens());
-  Work work = block_forward_work(s, b);
   work.matrix_flops -= 2 * tokens * w.hidden * w.ffn;
-  work.bytes -= static_cast<double>(s.e()) * tokens * 2 * w.hidden;
+  work.bytes -= static_cast<double>(s.e()) * tokens * local_share(s) * 2 * w.hidden;
   work.launches -= 2;
   return work;
 }
 
-Work ends_work(const StepShape& s, const ModelSpec& model) {
+Work embedding_work(const StepShape& s) {
+  const double width = static_cast<double>(s.tokens() * s.hidden);
+  const double e = static_cast<double>(s.e()), g = static_cast<double>(s.g());
+  const double tables = s.rotary ? 1 : 1 + local_share(s);
+  Work work;
+  // Rows are gathered and written; in backward dy is read and the gradient rows read and written.
+  work.bytes = width * ((tables + 1) * e + tables * (e + 2 * g));
+  work.launches = s.rotary ? 2 : 4;  // gathering and scattering per table
+  return work;
+}
+
+Work head_work(const StepShape& s) {
   const double tokens = static_cast<double>(s.tokens());
-  const double hidden = static_cast<double>(s.hidden);
-  const double vocab = static_cast<double>(s.vocab);
-  const double e = static_cast<double>(s.e());
-  const double c = static_cast<double>(s.c());
+  const double hidden = static_cast<double>(s.hidden), vocab = static_cast<double>(s.vocab);
+  const double e = static_cast<double>(s.e()), c = static_cast<double>(s.c());
   const bool upcast = s.e() != s.c();
-  const double tables = model.positions == Positions::learned ? 2 : 1;
   Work work;
   work.matrix_flops = 6 * tokens * hidden * vocab;
   // The loss reads the logits and writes their gradient; upcasts read one type and write the other.
   work.bytes =
       tokens * vocab * (2 * c + (upcast ? 2 * (e + c) : 0)) + accumulate_bytes(s, hidden * vocab);
-  // Rows are gathered and written; in backward dy is read and the gradient rows read and written.
-  work.bytes +=
-      tokens * hidden * ((tables + 1) * e + tables * (e + 2 * static_cast<double>(s.g())));
-  work.bytes += tokens * hidden * 6 * e;  // final norm: 2 forward, 4 backward
-  // Gathering, norm, product, loss; two products, norm, scattering per table.
-  work.launches = 7 + tables + (upcast ? 2 : 0) + (s.g() == s.e() ? 0 : 1);
+  work.bytes += tokens * local_share(s) * hidden * 6 * e;  // final norm: 2 forward, 4 backward
+  // Norm, product, loss; two products, norm.
+  work.launches = 6 + (upcast ? 2 : 0) + (s.g() == s.e() ? 0 : 1);
   return work;
 }
 

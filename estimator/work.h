@@ -10,11 +10,15 @@ namespace planwright::estimator {
 /// the sum over i of min(i, window).
 double causal_pairs(std::int64_t seq, std::int64_t sliding_window);
 
+// This rank's share of a block as the model has it.
+
 Work block_forward_work(const StepShape& shape, const BlockSpec& block);
 Work block_backward_work(const StepShape& shape, const BlockSpec& block);
-/// A forward without its last projection, which backward does not need.
-Work block_recompute_work(const StepShape& shape, const BlockSpec& block);
-/// Embeddings, final norm, head and loss, both directions.
-Work ends_work(const StepShape& shape, const ModelSpec& model);
+/// A forward again; without `output`, without its last projection.
+Work block_rebuild_work(const StepShape& shape, const BlockSpec& block, bool output);
+/// Both directions.
+Work embedding_work(const StepShape& shape);
+/// Final norm, head and loss, both directions.
+Work head_work(const StepShape& shape);
 
 }  // namespace planwright::estimator

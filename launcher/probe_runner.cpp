@@ -172,9 +172,27 @@ Outcome finished_outcome(const probes::TrainJob& job, std::size_t index, const J
   return outcome;
 }
 
+/// One plays a rank of a shadow probe; otherwise each rank has its own.
+int processes(const probes::TrainJob& job) {
+  if (job.scope.kind == ScopeKind::shadow) return 1;
+  return static_cast<int>(job.candidate.world());
+}
+
+/// Of a shadow probe, in which rank 0 of its own world plays another. What only the whole job could
+/// show is not known.
+void name_played_rank(const ProbeScope& scope, Outcome& outcome) {
+  if (scope.kind != ScopeKind::shadow) return;
+  if (auto* measured = std::get_if<Measurement>(&outcome.value)) {
+    for (RankMeasurement& rank : measured->ranks) rank.rank = scope.rank;
+    measured->tokens_per_second_per_device = 0;
+  } else if (auto* full = std::get_if<OutOfMemory>(&outcome.value)) {
+    full->rank = scope.rank;
+  }
+}
+
 /// Jobs that every rank finished, from the first on.
 std::size_t finished_jobs(const JobsResult& ran, const probes::TrainJob& job) {
-  if (ran.reports.size() != static_cast<std::size_t>(job.candidate.world())) return 0;
+  if (ran.reports.size() != static_cast<std::size_t>(processes(job))) return 0;
   std::size_t finished = good_jobs(ran.reports.front());
   for (const probes::RankReport& report : ran.reports) {
     finished = std::min(finished, good_jobs(report));
@@ -193,10 +211,12 @@ std::vector<Outcome> run_some(const std::vector<probes::TrainJob>& jobs,
   std::vector<Outcome> outcomes;
   for (std::size_t i = 0; i < finished; ++i) {
     outcomes.push_back(finished_outcome(jobs[i], i, ran));
+    name_played_rank(jobs[i].scope, outcomes.back());
   }
   if (!ran.failure) return outcomes;
   outcomes.push_back(*ran.failure);
   describe_job(jobs[finished], outcomes.back().environment);
+  name_played_rank(jobs[finished].scope, outcomes.back());
   return outcomes;
 }
 
@@ -222,6 +242,7 @@ probes::TrainJob make_train_job(const Problem& problem, const Candidate& candida
   job.candidate = candidate;
   job.scope = scope;
   job.bucket_elements = traits.bucket_elements(candidate);
+  job.overlap = traits.overlaps(candidate);
   job.kernels = traits.kernels(device);
   if (device == DeviceKind::cpu) job.memory_budget = capacity(problem);
   job.seed = seed;
@@ -241,11 +262,12 @@ JobsResult run_jobs(const std::vector<probes::TrainJob>& jobs, const RunOptions&
   if (jobs.empty()) throw std::logic_error("no job to run");
   const auto placement = [](const probes::TrainJob& job) {
     const ClusterSpec& cluster = job.problem.cluster;
-    return std::tuple(job.candidate.world(), cluster.threads_per_rank, cluster.device.kind);
+    return std::tuple(processes(job), cluster.threads_per_rank, cluster.device.kind);
   };
   probes::ProbeRequest request;
   request.kind = probes::JobKind::train;
   request.train = jobs;
+  request.link_bytes_per_s = options.link_bytes_per_s;
   std::tie(request.world, request.threads, request.device) = placement(jobs.front());
   for (const probes::TrainJob& job : jobs) {
     if (placement(job) != placement(jobs.front())) {

@@ -36,6 +36,8 @@ struct RunOptions {
   double deadline_s = 600;  ///< for the whole run, from its start
   double watchdog_s = 60;   ///< without a sign of life of some rank
   double collective_timeout_s = 30;
+  std::optional<double> link_bytes_per_s;          ///< of an artificial link between the ranks; see
+                                                   ///< ProbeRequest
   std::map<std::string, std::string> environment;  ///< for the ranks, over what the launcher sets
   std::function<bool()> interrupted;               ///< polled at least every 100 ms
   std::function<void(const ProgressEvent&)> progress;

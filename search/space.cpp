@@ -44,14 +44,34 @@ std::vector<int> divisors(std::int64_t n) {
   return canonical(found);
 }
 
+/// Those of `values` that divide n; 1 if none does.
+std::vector<int> dividing(std::int64_t n, const std::vector<int>& values) {
+  std::vector<int> found;
+  for (const int value : values) {
+    if (n % value == 0) found.push_back(value);
+  }
+  return found.empty() ? std::vector<int>{1} : found;
+}
+
+/// Replicas of at least two shards.
+std::vector<int> free_hsdp(const SupportedAxes& axes, const Candidate& candidate) {
+  if (candidate.zero == 0) return {1};
+  std::vector<int> found = dividing(candidate.dp, axes.hsdp);
+  if (found.size() > 1 && found.back() == candidate.dp) found.pop_back();
+  return found;
+}
+
 std::vector<int> free_dp(const Problem& problem, const Candidate& candidate) {
   // Divided one by one, which is the same and cannot overflow.
   return {std::max(1, problem.cluster.devices() / candidate.tp / candidate.pp / candidate.cp)};
 }
 
-/// ZeRO shards over the data ranks: with one of them every stage is stage 0.
-std::vector<int> free_zero(const SupportedAxes& axes, const Candidate& candidate) {
-  return candidate.dp == 1 ? std::vector<int>{0} : axes.zero;
+/// ZeRO shards over the data ranks: with one of them every stage is the same.
+std::vector<int> zero_stages(const SupportedAxes& axes, const std::vector<int>& asked,
+                             const Candidate& candidate) {
+  std::vector<int> stages = canonical(asked.empty() ? axes.zero : asked);
+  if (candidate.dp == 1) stages.resize(1);
+  return stages;
 }
 
 std::vector<int> free_micro_batch(const Problem& problem, const Candidate& candidate) {
@@ -62,8 +82,16 @@ std::vector<int> free_micro_batch(const Problem& problem, const Candidate& candi
 Candidates expand_layout(const Problem& problem, const SupportedAxes& axes,
                          const SpaceRequest& request) {
   Candidates all{Candidate{}};
-  all = expand(all, &Candidate::tp, request.tp, axes.tp);
-  all = expand(all, &Candidate::pp, request.pp, axes.pp);
+  const auto degrees = [&](const std::vector<int>& asked, const std::vector<int>& supported,
+                           std::int64_t ranks) {
+    return canonical(asked.empty() ? dividing(ranks, supported) : asked);
+  };
+  const int devices = problem.cluster.devices();
+  all = expand(all, &Candidate::tp,
+               [&](const Candidate&) { return degrees(request.tp, axes.tp, devices); });
+  all = expand(all, &Candidate::pp, [&](const Candidate& candidate) {
+    return degrees(request.pp, axes.pp, devices / candidate.tp);
+  });
   all = expand(all, &Candidate::vpp, request.vpp, axes.vpp);
   all = expand(all, &Candidate::cp, request.cp, axes.cp);
   all = expand(all, &Candidate::ep, request.ep, axes.ep);
@@ -72,9 +100,11 @@ Candidates expand_layout(const Problem& problem, const SupportedAxes& axes,
     return request.dp.empty() ? free_dp(problem, candidate) : canonical(request.dp);
   });
   all = expand(all, &Candidate::zero, [&](const Candidate& candidate) {
-    return request.zero.empty() ? free_zero(axes, candidate) : canonical(request.zero);
+    return zero_stages(axes, request.zero, candidate);
   });
-  all = expand(all, &Candidate::hsdp, request.hsdp, axes.hsdp);
+  all = expand(all, &Candidate::hsdp, [&](const Candidate& candidate) {
+    return canonical(request.hsdp.empty() ? free_hsdp(axes, candidate) : request.hsdp);
+  });
   return expand(all, &Candidate::micro_batch, [&](const Candidate& candidate) {
     return request.micro_batch.empty() ? free_micro_batch(problem, candidate)
                                        : canonical(request.micro_batch);
@@ -83,8 +113,16 @@ Candidates expand_layout(const Problem& problem, const SupportedAxes& axes,
 
 Candidates expand_techniques(Candidates all, const SupportedAxes& axes,
                              const SpaceRequest& request) {
-  all = expand(all, &Candidate::sp, request.sp, axes.sp);
-  all = expand(all, &Candidate::schedule, request.schedule, axes.schedule);
+  all = expand(all, &Candidate::sp, [&](const Candidate& candidate) {
+    return canonical(!request.sp.empty() ? request.sp
+                     : candidate.tp == 1 ? std::vector<bool>{false}
+                                         : axes.sp);
+  });
+  all = expand(all, &Candidate::schedule, [&](const Candidate& candidate) {
+    return canonical(!request.schedule.empty() ? request.schedule
+                     : candidate.pp == 1       ? std::vector<Schedule>{Schedule::one_f_one_b}
+                                               : axes.schedule);
+  });
   all = expand(all, &Candidate::recompute, request.recompute, axes.recompute);
   all = expand(all, &Candidate::offload, request.offload, axes.offload);
   all = expand(all, &Candidate::attention, request.attention, axes.attention);

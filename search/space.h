@@ -34,15 +34,17 @@ struct Space {
   std::int64_t counted = 0;
 };
 
-/// All combinations of the axes' values. The canonical order is that of nested loops over tp, pp,
+/// All combinations of the axes' values, but for those that are the same: where dp is 1, zero takes
+/// the first of its values only. The canonical order is that of nested loops over tp, pp,
 /// vpp, cp, ep, etp, dp, zero, hsdp, micro_batch, sp, schedule, recompute, offload, attention, loss
 /// and the target's knobs, the last one turning fastest; numbers ascend, words follow the order of
 /// their vocabulary, whatever order the request has them in.
 ///
-/// A free axis takes the values that the target supports, with these exceptions: dp is
-/// devices / (tp pp cp); micro_batch is every divisor of global_batch / dp (1 where that is not
-/// whole, so that the rule it breaks counts it once); a knob is at its default. An InputError for a
-/// knob, or a knob's value, that the target does not have.
+/// A free axis takes the values that the target supports, with these exceptions: tp and pp divide
+/// the devices, hsdp divides dp and is less, and is 1 where zero is 0; sp off where tp
+/// is 1, schedule 1f1b where pp is 1; dp is devices / (tp pp cp); micro_batch is every divisor of
+/// global_batch / dp (1 where that is not whole, so that the rule it breaks counts it once); a knob
+/// is at its default. An InputError for a knob, or a knob's value, that the target does not have.
 Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request);
 
 }  // namespace planwright::search

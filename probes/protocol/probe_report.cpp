@@ -7,8 +7,19 @@
 
 namespace planwright::json_io {
 
+using probes::MemoryEvent;
 using probes::RankJobReport;
 using probes::RankReport;
+
+template <>
+struct Fields<MemoryEvent> {
+  static constexpr auto kFields = std::tuple{
+      Field{"phase", &MemoryEvent::phase},
+      Field{"account", &MemoryEvent::account},
+      Field{"bytes", &MemoryEvent::bytes},
+      Field{"tensor_bytes", &MemoryEvent::tensors},
+  };
+};
 
 template <>
 struct Fields<RankJobReport> {
@@ -18,6 +29,7 @@ struct Fields<RankJobReport> {
       Field{"measurement", &RankJobReport::measurement},
       Field{"losses", &RankJobReport::losses},
       Field{"out_of_memory", &RankJobReport::out_of_memory},
+      Field{"timeline", &RankJobReport::timeline},
   };
 };
 

@@ -37,12 +37,22 @@ struct planwright::Words<planwright::probes::RankEnd> {
 
 namespace planwright::probes {
 
+/// An allocation of device memory, or a result that is booked over to its account.
+struct MemoryEvent {
+  Phase phase = Phase::load;
+  Account account = Account::activations;
+  Bytes bytes;
+  Bytes tensors;  ///< alive just after it, workspace apart
+  bool operator==(const MemoryEvent&) const = default;
+};
+
 struct RankJobReport {
   RankEnd end = RankEnd::ok;
   std::string message;
   RankMeasurement measurement;  ///< whole when end is ok, as far as it came otherwise
   std::vector<double> losses;   ///< per step, warm-up included, mean over all ranks
   std::optional<OutOfMemory> out_of_memory;
+  std::vector<MemoryEvent> timeline;  ///< of the last step, if TrainJob::timeline asks for it
   bool operator==(const RankJobReport&) const = default;
 };
 

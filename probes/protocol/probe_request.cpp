@@ -15,9 +15,11 @@ struct Fields<TrainJob> {
       Field{"candidate", &TrainJob::candidate},
       Field{"scope", &TrainJob::scope},
       Field{"bucket_elements", &TrainJob::bucket_elements, kNatural},
+      Field{"overlap", &TrainJob::overlap},
       Field{"kernels", &TrainJob::kernels},
       Field{"memory_budget_bytes", &TrainJob::memory_budget},
       Field{"seed", &TrainJob::seed},
+      Field{"timeline", &TrainJob::timeline},
       Field{"dump", &TrainJob::dump},
   };
 };
@@ -39,6 +41,7 @@ struct Fields<ProbeRequest> {
       Field{"rendezvous", &ProbeRequest::rendezvous},
       Field{"report_prefix", &ProbeRequest::report_prefix},
       Field{"collective_timeout_s", &ProbeRequest::collective_timeout_s},
+      Field{"link_bytes_per_s", &ProbeRequest::link_bytes_per_s},
       Field{"kind", &ProbeRequest::kind},
       Field{"train", &ProbeRequest::train},
       Field{"benchmark", &ProbeRequest::benchmark},

@@ -26,12 +26,16 @@ struct TrainJob {
   Candidate candidate;
   ProbeScope scope;
   std::int64_t bucket_elements = 0;  ///< of the flat layout, from the target's traits
+  bool overlap =
+      true;  ///< collectives of the data ranks beside the passes, from the target's traits
   KernelSet kernels = KernelSet::in_place;
   std::optional<Bytes> memory_budget;  ///< a CPU device's capacity, enforced by the allocator
   std::uint64_t seed = 0;              ///< of weights and tokens
-  /// If not empty: after the first step's reduction, before the optimizer, rank 0 writes its loss
-  /// and every gradient as doubles (canonical tensor order, padding left out) to `DUMP.gradients`,
-  /// and after the last step every weight to `DUMP.weights`.
+  bool timeline = false;               ///< report every allocation of the last step
+  /// If not empty: after the first step's reduction, before the optimizer, each rank R of the first
+  /// data rank writes the loss and every gradient of its part as doubles (order of part_tensors,
+  /// padding of the layout left out) to `DUMP.R.gradients`, and after the last step every weight to
+  /// `DUMP.R.weights`.
   std::string dump;
   bool operator==(const TrainJob&) const = default;
 };
@@ -61,6 +65,9 @@ struct ProbeRequest {
   std::string rendezvous;     ///< a fresh path for the FileStore all ranks meet at
   std::string report_prefix;  ///< rank r writes PREFIX.r.json
   double collective_timeout_s = 30;
+  /// Bytes/s of an artificial link that slows every group's collectives down, to see what overlap
+  /// hides; null: as fast as they are.
+  std::optional<double> link_bytes_per_s;
   JobKind kind = JobKind::train;
   std::vector<TrainJob> train;
   BenchmarkJob benchmark;

@@ -30,7 +30,7 @@ double median_s(const Rank& rank, const Call& call) {
   std::array<double, kRepeats> times{};
   for (double& time : times) {
     synchronize(rank.device);
-    rank.collectives.barrier();
+    rank.collectives.all().barrier();
     const double begin = monotonic_s();
     call();
     synchronize(rank.device);
@@ -75,14 +75,14 @@ void measure_collectives(const Rank& rank, HostRates& rates) {
   rates.all_reduce_latency_s = median_s(rank,
                                         [&] {
                                           for (int i = 0; i < kSmallCollectives; ++i) {
-                                            rank.collectives.all_reduce(one);
+                                            rank.collectives.all().sum(one);
                                           }
                                         }) /
                                kSmallCollectives;
   rates.all_reduce_bytes_per_s =
-      kLargeBytes / median_s(rank, [&] { rank.collectives.all_reduce(large); });
+      kLargeBytes / median_s(rank, [&] { rank.collectives.all().sum(large); });
   rates.broadcast_bytes_per_s =
-      kLargeBytes / median_s(rank, [&] { rank.collectives.broadcast(large, 0); });
+      kLargeBytes / median_s(rank, [&] { rank.collectives.all().broadcast(large, 0); });
 }
 
 }  // namespace

@@ -26,22 +26,37 @@ void rotate(const BlockContext& c, const at::Tensor& qkv, bool inverse) {
   c.kernels.rotate(qkv, c.spec.heads + c.spec.kv_heads, c.rotary, inverse);
 }
 
-void mlp_backward(const BlockContext& c, BlockState& s, const at::Tensor& dy) {
-  const BlockWeights& w = c.weights;
-  weight_gradient(c.kernels, dy, s.act, w.down);
-  input_gradient(dy, w.down, s.act);
-  at::Tensor d_up;
+/// gate_up or up becomes its own gradient, in the storage that is returned.
+at::Tensor activation_backward(const BlockContext& c, BlockState& s) {
   if (c.spec.mlp == MlpKind::gated) {
     c.kernels.gated_backward(c.spec.activation, s.up, s.act);
-    d_up = std::move(s.up);
     s.act.reset();
-  } else {
-    c.kernels.activation_backward(c.spec.activation, s.up, s.act);
-    d_up = std::move(s.act);
-    s.up.reset();
+    return std::move(s.up);
   }
-  weight_gradient(c.kernels, d_up, s.n2, w.up);
-  input_gradient(d_up, w.up, s.n2);
+  c.kernels.activation_backward(c.spec.activation, s.up, s.act);
+  s.up.reset();
+  return std::move(s.act);
+}
+
+/// The product before the block's first half or second half: its weight's gradient, and that of its
+/// input n into n.
+void product_backward(const BlockContext& c, const at::Tensor& dy, const LinearWeights& w,
+                      const at::Tensor& n) {
+  const at::Tensor whole = c.tensor.gathered(n);
+  weight_gradient(c.kernels, dy, whole, w);
+  c.tensor.input_gradient(dy, w, whole, n);
+}
+
+void mlp_backward(const BlockContext& c, BlockState& s, const at::Tensor& dy) {
+  const BlockWeights& w = c.weights;
+  {
+    const at::Tensor whole = c.tensor.gathered(dy);
+    weight_gradient(c.kernels, whole, s.act, {w.down.weight, w.down.weight_gradient, {}, {}});
+    if (w.down.bias.defined()) c.kernels.bias_backward(dy, w.down.bias_gradient);
+    input_gradient(whole, w.down, s.act);
+  }
+  at::Tensor d_up = activation_backward(c, s);
+  product_backward(c, d_up, w.up, s.n2);
   d_up.reset();
   c.kernels.norm_backward(s.n2, s.x1, s.stats2, w.norm2, dy, true);
   s.n2.reset();
@@ -49,10 +64,20 @@ void mlp_backward(const BlockContext& c, BlockState& s, const at::Tensor& dy) {
   s.x1.reset();
 }
 
+/// The gradient of attention's output, in new storage.
+at::Tensor projection_backward(const BlockContext& c, const BlockState& s, const at::Tensor& dy) {
+  const LinearWeights& w = c.weights.out;
+  const at::Tensor whole = c.tensor.gathered(dy);
+  weight_gradient(c.kernels, whole, s.attention.out, {w.weight, w.weight_gradient, {}, {}});
+  if (w.bias.defined()) c.kernels.bias_backward(dy, w.bias_gradient);
+  at::Tensor d_out = empty_rows(whole, s.attention.out.size(1));
+  input_gradient(whole, w, d_out);
+  return d_out;
+}
+
 /// qkv becomes its own gradient.
 void attention_core_backward(const BlockContext& c, BlockState& s, const at::Tensor& dy) {
-  at::Tensor d_out = empty_rows(dy, s.attention.out.size(1));
-  input_gradient(dy, c.weights.out, d_out);
+  at::Tensor d_out = projection_backward(c, s, dy);
   const QkvGradients d = attention_backward(c.spec, d_out, s.qkv, s.attention, c.batch);
   d_out.reset();
   s.attention = {};
@@ -74,17 +99,22 @@ BlockState block_state(const BlockContext& c, const at::Tensor& x) {
   const BlockWeights& w = c.weights;
   BlockState s;
   s.n1 = norm(c, w.norm1, x, s.stats1);
-  s.qkv = empty_rows(x, w.qkv.weight.size(0));
-  linear(s.n1, w.qkv, s.qkv);
+  {
+    const at::Tensor whole = c.tensor.gathered(s.n1);
+    s.qkv = empty_rows(whole, w.qkv.weight.size(0));
+    linear(whole, w.qkv, s.qkv);
+  }
   rotate(c, s.qkv, false);
   s.attention = attention_forward(c.spec, s.qkv, c.batch);
-  s.x1 = empty_rows(x, x.size(1));
-  linear_add(s.attention.out, w.out, x, s.x1);
+  s.x1 = c.tensor.project(s.attention.out, w.out, x);
 
   s.n2 = norm(c, w.norm2, s.x1, s.stats2);
-  s.up = empty_rows(x, w.up.weight.size(0));
-  linear(s.n2, w.up, s.up);
-  s.act = empty_rows(x, c.spec.ffn);
+  {
+    const at::Tensor whole = c.tensor.gathered(s.n2);
+    s.up = empty_rows(whole, w.up.weight.size(0));
+    linear(whole, w.up, s.up);
+  }
+  s.act = empty_rows(s.up, c.spec.ffn);
   if (c.spec.mlp == MlpKind::gated) {
     c.kernels.gated_forward(c.spec.activation, s.up, s.act);
   } else {
@@ -94,20 +124,16 @@ BlockState block_state(const BlockContext& c, const at::Tensor& x) {
 }
 
 at::Tensor block_output(const BlockContext& c, const BlockState& s) {
-  at::Tensor y = empty_rows(s.x1, s.x1.size(1));
-  linear_add(s.act, c.weights.down, s.x1, y);
-  return y;
+  return c.tensor.project(s.act, c.weights.down, s.x1);
 }
 
 // x is taken: nobody else keeps it.  NOLINTNEXTLINE(performance-unnecessary-value-param)
 void block_backward(const BlockContext& c, BlockState s, at::Tensor x, const at::Tensor& dy) {
   const BlockWeights& w = c.weights;
   mlp_backward(c, s, dy);
-  weight_gradient(c.kernels, dy, s.attention.out, w.out);
   attention_core_backward(c, s, dy);
   rotate(c, s.qkv, true);
-  weight_gradient(c.kernels, s.qkv, s.n1, w.qkv);
-  input_gradient(s.qkv, w.qkv, s.n1);
+  product_backward(c, s.qkv, w.qkv, s.n1);
   s.qkv.reset();
   c.kernels.norm_backward(s.n1, x, s.stats1, w.norm1, dy, true);
 }

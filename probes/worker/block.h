@@ -7,16 +7,18 @@
 #include "estimator/spec/model_spec.h"
 #include "probes/worker/attention.h"
 #include "probes/worker/kernels.h"
+#include "probes/worker/tensor_parallel.h"
 #include "probes/worker/weights.h"
 
 namespace planwright::worker {
 
-/// One block of the model and the micro-batch it works on. Refers to what it is made from.
+/// This rank's share of one block and the micro-batch it works on. Refers to what it is made from.
 struct BlockContext {
-  const BlockSpec& spec;
+  BlockSpec spec;  ///< tensor_share of the model's
   const BlockWeights& weights;
   const RotaryTables& rotary;
   const Kernels& kernels;
+  const TensorParallel& tensor;
   std::int64_t batch = 0;  ///< sequences
 };
 

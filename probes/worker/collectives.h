@@ -1,62 +1,49 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <c10/util/intrusive_ptr.h>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include <stdexcept>
-
-#include "estimator/spec/target_traits.h"
 #include "probes/protocol/probe_request.h"
+#include "probes/worker/group.h"
 
 namespace c10d {
-class Backend;
-class Work;
-}  // namespace c10d
+class Store;
+}
 
 namespace planwright::worker {
 
-/// A collective broke: another rank died or did not come in time.
-class PeerFailed : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-/// The group of all ranks of a run. Every call is made by all of them in the same order and has
-/// been carried out when it returns (on an accelerator: is ordered before what is queued next).
-/// With one rank nothing is started and nothing happens.
+/// Where all ranks of a run meet, and the groups they form. Every rank asks for its groups in the
+/// same order of kinds; a group that was formed is kept for the process's life.
 class Collectives {
  public:
-  /// Meets the others at request.rendezvous.
+  /// Meets the others at request.rendezvous. Throws PeerFailed.
   Collectives(const probes::ProbeRequest& request, int rank);
   ~Collectives();
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
 
   int rank() const { return rank_; }
-  int world() const { return world_; }
-  static Transport transport();
+  int world() const { return request_.world; }
 
-  /// Sums, in place.
-  void all_reduce(const at::Tensor& tensor);
-  void broadcast(const at::Tensor& tensor, int root);
-  void barrier();
-
-  /// nccl only. The tensor's rank-th equal slice becomes the sum of all ranks' slices there.
-  void reduce_scatter(const at::Tensor& tensor);
-  /// nccl only. Every rank's rank-th equal slice is sent to all.
-  void all_gather(const at::Tensor& tensor);
+  Group& all() { return *all_; }
+  /// The group of these ranks of the world, this one among them.
+  Group& group(const std::vector<int>& ranks);
 
  private:
-  template <class Start>
-  void run(const Start& start);
-  at::Tensor own_slice(const at::Tensor& tensor) const;
+  std::unique_ptr<Group> form(const std::string& name, const std::vector<int>& ranks);
 
+  const probes::ProbeRequest& request_;
   int rank_;
-  int world_;
-  c10::intrusive_ptr<c10d::Backend> backend_;  ///< null with one rank
+  c10::intrusive_ptr<c10d::Store> store_;  ///< null with one rank
+  std::unique_ptr<Group> all_;
+  std::map<std::vector<int>, std::unique_ptr<Group>> groups_;
 };
 
-/// The backend of this program's transport; defined in collectives_cpu.cpp, collectives_cuda.cpp.
-c10::intrusive_ptr<c10d::Backend> make_backend(const probes::ProbeRequest& request, int rank);
+/// The transport's backend; defined in collectives_cpu.cpp, collectives_cuda.cpp.
+c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::Store>& store,
+                                               int rank, int size, double timeout_s);
 
 }  // namespace planwright::worker

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <stdexcept>
+#include <vector>
 
 #include "estimator/spec/outcome.h"
 #include "probes/worker/memory_books.h"
@@ -32,6 +33,9 @@ class BudgetScope {
 Ledger live_memory();
 MemoryPeaks memory_peaks();
 void reset_memory_peaks();
+/// From here on every allocation of a tensor is kept, until they are taken.
+void begin_timeline();
+std::vector<probes::MemoryEvent> take_timeline();
 
 /// Books the tensor's whole storage over to `account`. The storage is the device allocator's.
 void rebook(const at::Tensor& tensor, Account account);

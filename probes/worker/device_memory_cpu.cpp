@@ -34,6 +34,8 @@ class BookedAllocator : public c10::Allocator {
   Ledger live() const;
   MemoryPeaks peaks() const;
   void reset_peaks();
+  void begin_timeline();
+  std::vector<probes::MemoryEvent> take_timeline();
 
  private:
   static void release(void* data);
@@ -121,6 +123,16 @@ void BookedAllocator::reset_peaks() {
   books_.reset_peaks(current_phase());
 }
 
+void BookedAllocator::begin_timeline() {
+  const std::lock_guard lock(mutex_);
+  books_.begin_timeline();
+}
+
+std::vector<probes::MemoryEvent> BookedAllocator::take_timeline() {
+  const std::lock_guard lock(mutex_);
+  return books_.take_timeline();
+}
+
 }  // namespace
 
 void install_device_memory() {
@@ -132,6 +144,8 @@ void set_memory_budget(std::optional<Bytes> budget) { allocator().set_budget(bud
 Ledger live_memory() { return allocator().live(); }
 MemoryPeaks memory_peaks() { return allocator().peaks(); }
 void reset_memory_peaks() { allocator().reset_peaks(); }
+void begin_timeline() { allocator().begin_timeline(); }
+std::vector<probes::MemoryEvent> take_timeline() { return allocator().take_timeline(); }
 
 void rebook(const at::Tensor& tensor, Account account) {
   allocator().book_over(tensor.storage().data_ptr().get_context(), account);

@@ -71,6 +71,14 @@ class TracedMemory {
     const std::lock_guard lock(mutex_);
     books_.reset_peaks(current_phase());
   }
+  void begin_timeline() {
+    const std::lock_guard lock(mutex_);
+    books_.begin_timeline();
+  }
+  std::vector<probes::MemoryEvent> take_timeline() {
+    const std::lock_guard lock(mutex_);
+    return books_.take_timeline();
+  }
 
  private:
   mutable std::mutex mutex_;
@@ -111,6 +119,8 @@ void set_memory_budget(std::optional<Bytes> budget) {
 
 Ledger live_memory() { return memory().live(); }
 MemoryPeaks memory_peaks() { return memory().peaks(); }
+void begin_timeline() { memory().begin_timeline(); }
+std::vector<probes::MemoryEvent> take_timeline() { return memory().take_timeline(); }
 
 void reset_memory_peaks() {
   memory().reset_peaks();

@@ -9,6 +9,13 @@
 
 namespace planwright::worker {
 
+/// Columns of the logits, or rows of the embedding, that a tensor rank holds: token `first` and on,
+/// of which the first `valid` are tokens and the rest is padding.
+struct VocabShare {
+  std::int64_t first = 0;
+  std::int64_t valid = 0;
+  bool whole = true;  ///< there are no other tokens
+};
 /// The type that sums and statistics of a compute type are made in.
 constexpr at::ScalarType accumulation_type(at::ScalarType compute) {
   return compute == at::kDouble ? at::kDouble : at::kFloat;
@@ -21,11 +28,17 @@ class Kernels {
  public:
   virtual ~Kernels() = default;
 
-  /// out[row] = tokens[ids[row]] (+ positions[row mod seq]).
-  virtual void embed(const at::Tensor& ids, const EmbeddingWeights& weights, std::int64_t seq,
+  /// out[row] = tokens[ids[row] - first], or 0 where this share of the vocabulary does not hold it.
+  virtual void embed(const at::Tensor& ids, const at::Tensor& tokens, const VocabShare& vocab,
                      const at::Tensor& out) const = 0;
+  /// gradient[ids[row] - first] += dy[row], where there is such a row.
   virtual void embed_backward(const at::Tensor& ids, const at::Tensor& dy,
-                              const EmbeddingWeights& weights, std::int64_t seq) const = 0;
+                              const at::Tensor& gradient, const VocabShare& vocab) const = 0;
+  /// out[row] += positions[(first_row + row) mod seq].
+  virtual void add_positions(const at::Tensor& positions, std::int64_t first_row, std::int64_t seq,
+                             const at::Tensor& out) const = 0;
+  virtual void positions_backward(const at::Tensor& dy, std::int64_t first_row, std::int64_t seq,
+                                  const at::Tensor& gradient) const = 0;
 
   /// stats: layer norm [2, rows], mean and reciprocal deviation; RMS norm [1, rows].
   virtual void norm_forward(const at::Tensor& x, const NormWeights& weights, const at::Tensor& y,
@@ -59,6 +72,20 @@ class Kernels {
   /// Sum over rows of the cross entropy; logits become scale × its gradient.
   virtual double cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
                                double scale) const = 0;
+
+  // The same in three parts, where each tensor rank has some columns of the logits: `vocab` says
+  // which. In between, the ranks' maxima and sums are put together.
+  /// largest[row], minus infinity without columns.
+  virtual void largest_logits(const at::Tensor& logits, const VocabShare& vocab,
+                              const at::Tensor& largest) const = 0;
+  /// logits = exp(logits - largest). sums[0] = their sum, sums[1] = target's logit - largest, or 0.
+  virtual void exponentials(const at::Tensor& logits, const at::Tensor& targets,
+                            const VocabShare& vocab, const at::Tensor& largest,
+                            const at::Tensor& sums) const = 0;
+  /// As cross_entropy, of what `exponentials` left, given the sums over all ranks.
+  virtual double shared_cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
+                                      const VocabShare& vocab, const at::Tensor& sums,
+                                      double scale) const = 0;
 };
 
 /// in_place: own loops for CPU tensors. composed: libtorch's operators, on any device.

@@ -1,5 +1,8 @@
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "probes/worker/kernels.h"
 
 // Wide: in the accumulation type. Whatever is narrower is first copied into it, so that no operator
@@ -34,25 +37,62 @@ at::Tensor normalized(const at::Tensor& x, const at::Tensor& stats, const NormWe
   return unit.mul_(reciprocal_column(stats));
 }
 
+/// Rows of a part of the vocabulary. `outside` [rows, 1] is undefined where no token can be.
+struct LocalRows {
+  LocalRows(const at::Tensor& ids, const VocabShare& vocab) : index(ids) {
+    if (vocab.whole) return;
+    index = ids - vocab.first;
+    outside = index.lt(0).logical_or_(index.ge(vocab.valid)).unsqueeze_(1);
+    index.clamp_(0, std::max<std::int64_t>(vocab.valid - 1, 0));
+  }
+  at::Tensor index, outside;
+};
+
+/// Calls body(row, position, count) for each stretch of rows that lies in one sequence.
+template <class Body>
+void over_sequences(std::int64_t first_row, std::int64_t rows, std::int64_t seq, const Body& body) {
+  for (std::int64_t row = 0; row < rows;) {
+    const std::int64_t position = (first_row + row) % seq;
+    const std::int64_t count = std::min(seq - position, rows - row);
+    body(row, position, count);
+    row += count;
+  }
+}
+
 class ComposedKernels : public Kernels {
  public:
-  void embed(const at::Tensor& ids, const EmbeddingWeights& w, std::int64_t seq,
+  void embed(const at::Tensor& ids, const at::Tensor& tokens, const VocabShare& vocab,
              const at::Tensor& out) const override {
+    const LocalRows local(ids, vocab);
     at::Tensor rows = out;
-    at::index_select_out(rows, w.tokens, 0, ids);
-    if (w.positions.defined()) {
-      rows.view({-1, seq, rows.size(1)}).add_(w.positions.narrow(0, 0, seq));
-    }
+    at::index_select_out(rows, tokens, 0, local.index);
+    if (local.outside.defined()) rows.masked_fill_(local.outside, 0);
   }
 
-  void embed_backward(const at::Tensor& ids, const at::Tensor& dy, const EmbeddingWeights& w,
-                      std::int64_t seq) const override {
-    const at::Tensor gradient = wide(dy, w.tokens_gradient);
-    w.tokens_gradient.index_add_(0, ids, gradient);
-    if (w.positions.defined()) {
-      const at::Tensor by_position = gradient.view({-1, seq, dy.size(1)}).sum(0);
-      w.positions_gradient.narrow(0, 0, seq).add_(by_position);
+  void embed_backward(const at::Tensor& ids, const at::Tensor& dy, const at::Tensor& gradient,
+                      const VocabShare& vocab) const override {
+    const LocalRows local(ids, vocab);
+    if (!local.outside.defined()) {
+      gradient.index_add_(0, ids, wide(dy, gradient));
+      return;
     }
+    const at::Tensor rows = wide_copy(dy, gradient);
+    gradient.index_add_(0, local.index, rows.masked_fill_(local.outside, 0));
+  }
+
+  void add_positions(const at::Tensor& positions, std::int64_t first_row, std::int64_t seq,
+                     const at::Tensor& out) const override {
+    over_sequences(first_row, out.size(0), seq, [&](auto row, auto position, auto count) {
+      out.narrow(0, row, count).add_(positions.narrow(0, position, count));
+    });
+  }
+
+  void positions_backward(const at::Tensor& dy, std::int64_t first_row, std::int64_t seq,
+                          const at::Tensor& gradient) const override {
+    const at::Tensor rows = wide(dy, gradient);
+    over_sequences(first_row, dy.size(0), seq, [&](auto row, auto position, auto count) {
+      gradient.narrow(0, position, count).add_(rows.narrow(0, row, count));
+    });
   }
 
   void norm_forward(const at::Tensor& x, const NormWeights& w, const at::Tensor& y,
@@ -155,6 +195,41 @@ class ComposedKernels : public Kernels {
     logits.scatter_add_(1, index, at::full_like(of_target, -1.0));
     logits.mul_(scale);
     return total.log().add_(largest).sub_(of_target).sum(at::kDouble).item<double>();
+  }
+
+  void largest_logits(const at::Tensor& logits, const VocabShare& vocab,
+                      const at::Tensor& largest) const override {
+    if (vocab.valid == 0) {
+      largest.fill_(-std::numeric_limits<double>::infinity());
+      return;
+    }
+    at::Tensor out = largest;
+    at::amax_out(out, logits.narrow(1, 0, vocab.valid), 1);
+  }
+
+  void exponentials(const at::Tensor& logits, const at::Tensor& targets, const VocabShare& vocab,
+                    const at::Tensor& largest, const at::Tensor& sums) const override {
+    const LocalRows local(targets, vocab);
+    const at::Tensor valid = logits.narrow(1, 0, vocab.valid);
+    logits.sub_(largest.unsqueeze(1));
+    at::Tensor total = sums.select(0, 0), of_target = sums.select(0, 1);
+    of_target.copy_(logits.gather(1, local.index.unsqueeze(1)).squeeze_(1));
+    if (local.outside.defined()) of_target.masked_fill_(local.outside.squeeze(1), 0);
+    valid.exp_();
+    at::sum_out(total, valid, 1);
+  }
+
+  double shared_cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
+                              const VocabShare& vocab, const at::Tensor& sums,
+                              double scale) const override {
+    const LocalRows local(targets, vocab);
+    logits.narrow(1, 0, vocab.valid).div_(sums.select(0, 0).unsqueeze(1));
+    logits.narrow(1, vocab.valid, logits.size(1) - vocab.valid).zero_();
+    at::Tensor ones = at::full({targets.size(0), 1}, -1.0, logits.options());
+    if (local.outside.defined()) ones.masked_fill_(local.outside, 0);
+    logits.scatter_add_(1, local.index.unsqueeze(1), ones);
+    logits.mul_(scale);
+    return sums.select(0, 0).log().sub_(sums.select(0, 1)).sum(at::kDouble).item<double>();
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "probes/worker/kernels.h"
@@ -132,46 +133,66 @@ void norm_backward_rows(const at::Tensor& dy, const at::Tensor& x, const at::Ten
   if constexpr (kCentered) sums.add_to(w.bias_gradient, width);
 }
 
-template <class T, class G>
-void embedding_rows(const at::Tensor& ids, const at::Tensor& dy, const EmbeddingWeights& w,
-                    std::int64_t seq) {
+/// gradient[place(row)] += dy[row] for every row whose place is not negative. Threads share out the
+/// columns, so that rows of one place never meet and the order is fixed.
+template <class Place>
+void add_rows(const at::Tensor& dy, const at::Tensor& gradient, const Place& place) {
   const std::int64_t width = dy.size(1), rows = dy.size(0);
-  G* positions = data<G>(w.positions_gradient);
-  // Threads share out the columns, so that equal tokens never meet and the order is fixed.
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainElements / rows);
-  at::parallel_for(0, width, grain, [&](std::int64_t from, std::int64_t end) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const T* gradient = data<T>(dy) + row * width + from;
-      G* token = data<G>(w.tokens_gradient) + data<std::int64_t>(ids)[row] * width + from;
-      row_loops::accumulate(gradient, end - from, token);
-      if (positions) {
-        row_loops::accumulate(gradient, end - from, positions + row % seq * width + from);
-      }
-    }
+  dispatch(dy, [&]<class T>(T) {
+    dispatch_gradient<T>(gradient, [&]<class G>(G) {
+      at::parallel_for(0, width, grain, [&](std::int64_t from, std::int64_t end) {
+        for (std::int64_t row = 0; row < rows; ++row) {
+          const std::int64_t to = place(row);
+          if (to < 0) continue;
+          row_loops::accumulate(data<T>(dy) + row * width + from, end - from,
+                                data<G>(gradient) + to * width + from);
+        }
+      });
+    });
   });
 }
 
 class InPlaceKernels : public Kernels {
  public:
-  void embed(const at::Tensor& ids, const EmbeddingWeights& w, std::int64_t seq,
+  void embed(const at::Tensor& ids, const at::Tensor& tokens, const VocabShare& vocab,
              const at::Tensor& out) const override {
     dispatch(out, [&]<class T>(T) {
       const std::int64_t width = out.size(1);
       over_rows(out, [&](std::int64_t row) {
-        const T* position = data<T>(w.positions);
-        row_loops::sum(data<T>(w.tokens) + data<std::int64_t>(ids)[row] * width,
-                       position ? position + row % seq * width : nullptr, width,
-                       data<T>(out) + row * width);
+        const std::int64_t token = data<std::int64_t>(ids)[row] - vocab.first;
+        T* to = data<T>(out) + row * width;
+        if (token < 0 || token >= vocab.valid) {
+          std::fill(to, to + width, T(0));
+        } else {
+          std::copy_n(data<T>(tokens) + token * width, width, to);
+        }
       });
     });
   }
 
-  void embed_backward(const at::Tensor& ids, const at::Tensor& dy, const EmbeddingWeights& w,
-                      std::int64_t seq) const override {
-    dispatch(dy, [&]<class T>(T) {
-      dispatch_gradient<T>(w.tokens_gradient,
-                           [&]<class G>(G) { embedding_rows<T, G>(ids, dy, w, seq); });
+  void embed_backward(const at::Tensor& ids, const at::Tensor& dy, const at::Tensor& gradient,
+                      const VocabShare& vocab) const override {
+    add_rows(dy, gradient, [&](std::int64_t row) {
+      const std::int64_t token = data<std::int64_t>(ids)[row] - vocab.first;
+      return token < vocab.valid ? token : -1;
     });
+  }
+
+  void add_positions(const at::Tensor& positions, std::int64_t first_row, std::int64_t seq,
+                     const at::Tensor& out) const override {
+    dispatch(out, [&]<class T>(T) {
+      const std::int64_t width = out.size(1);
+      over_rows(out, [&](std::int64_t row) {
+        T* to = data<T>(out) + row * width;
+        row_loops::sum(to, data<T>(positions) + (first_row + row) % seq * width, width, to);
+      });
+    });
+  }
+
+  void positions_backward(const at::Tensor& dy, std::int64_t first_row, std::int64_t seq,
+                          const at::Tensor& gradient) const override {
+    add_rows(dy, gradient, [&](std::int64_t row) { return (first_row + row) % seq; });
   }
 
   void norm_forward(const at::Tensor& x, const NormWeights& w, const at::Tensor& y,
@@ -296,6 +317,53 @@ class InPlaceKernels : public Kernels {
             return sum;
           },
           std::plus<>());
+    });
+    return total;
+  }
+
+  void largest_logits(const at::Tensor& logits, const VocabShare& vocab,
+                      const at::Tensor& largest) const override {
+    AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "largest_logits", [&] {
+      over_rows(logits, [&](std::int64_t row) {
+        const scalar_t* from = data<scalar_t>(logits) + row * logits.size(1);
+        data<scalar_t>(largest)[row] = row_loops::largest(from, vocab.valid);
+      });
+    });
+  }
+
+  void exponentials(const at::Tensor& logits, const at::Tensor& targets, const VocabShare& vocab,
+                    const at::Tensor& largest, const at::Tensor& sums) const override {
+    AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "exponentials", [&] {
+      scalar_t* const of_row = data<scalar_t>(sums);
+      scalar_t* const of_target = of_row + logits.size(0);
+      over_rows(logits, [&](std::int64_t row) {
+        scalar_t* from = data<scalar_t>(logits) + row * logits.size(1);
+        const scalar_t most = data<scalar_t>(largest)[row];
+        const std::int64_t target = data<std::int64_t>(targets)[row] - vocab.first;
+        const bool mine = target >= 0 && target < vocab.valid;
+        of_target[row] = mine ? from[target] - most : scalar_t(0);
+        of_row[row] = row_loops::exponentials(from, vocab.valid, most);
+      });
+    });
+  }
+
+  double shared_cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
+                              const VocabShare& vocab, const at::Tensor& sums,
+                              double scale) const override {
+    double total = 0;
+    AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "shared_cross_entropy", [&] {
+      const scalar_t* const of_row = data<scalar_t>(sums);
+      const scalar_t* const of_target = of_row + logits.size(0);
+      over_rows(logits, [&](std::int64_t row) {
+        scalar_t* to = data<scalar_t>(logits) + row * logits.size(1);
+        row_loops::scale(to, vocab.valid, scalar_t(scale) / of_row[row]);
+        std::fill(to + vocab.valid, to + logits.size(1), scalar_t(0));
+        const std::int64_t target = data<std::int64_t>(targets)[row] - vocab.first;
+        if (target >= 0 && target < vocab.valid) to[target] -= scalar_t(scale);
+      });
+      for (std::int64_t row = 0; row < logits.size(0); ++row) {
+        total += std::log(double(of_row[row])) - double(of_target[row]);
+      }
     });
     return total;
   }

@@ -17,13 +17,13 @@ LossScale::LossScale(const PrecisionRecipe& recipe, at::Device device) {
   scalars_[1].fill_(1);
 }
 
-bool LossScale::accept(const std::vector<at::Tensor>& gradients, Collectives& collectives) {
+bool LossScale::accept(const std::vector<at::Tensor>& gradients, Group& all) {
   if (!scalars_.defined()) return true;
   at::Tensor found = scalars_.narrow(0, 0, 1);
   found.zero_();
   // The operator divides by nothing here: a half's gradients would vanish, were they not wide.
   at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, scalars_.narrow(0, 1, 1));
-  collectives.all_reduce(found);
+  all.sum(found);
   const bool finite = found.item<float>() == 0;
   good_steps_ = finite ? good_steps_ + 1 : 0;
   if (!finite) value_ = std::max(1.0, value_ / 2);

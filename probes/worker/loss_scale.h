@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "estimator/spec/workload.h"
-#include "probes/worker/collectives.h"
+#include "probes/worker/group.h"
 
 namespace planwright::worker {
 
@@ -26,7 +26,7 @@ class LossScale {
   /// Whether these, all ranks' together, are finite: a step of others is to be skipped. Halves the
   /// scale (not below 1) after one that is not, doubles it after kLossScaleGrowth that were. Called
   /// by all ranks. Allocates nothing, and does nothing unless anything is computed in fp16.
-  bool accept(const std::vector<at::Tensor>& gradients, Collectives& collectives);
+  bool accept(const std::vector<at::Tensor>& gradients, Group& all);
 
  private:
   double value_ = 1;

@@ -1,10 +1,13 @@
 #include "probes/worker/memory_books.h"
 
+#include <utility>
+
 namespace planwright::worker {
 
 void MemoryBooks::add(Account account, Bytes bytes, Phase phase) {
   change(account, bytes);
   note_peaks(phase);
+  note_event(account, bytes, phase);
 }
 
 void MemoryBooks::remove(Account account, Bytes bytes) { change(account, Bytes{} - bytes); }
@@ -13,6 +16,19 @@ void MemoryBooks::move(Account from, Account to, Bytes bytes, Phase phase) {
   change(from, Bytes{} - bytes);
   change(to, bytes);
   note_peaks(phase);
+  if (from == Account::workspace) note_event(to, bytes, phase);
+}
+
+void MemoryBooks::note_event(Account account, Bytes bytes, Phase phase) {
+  if (timeline_ && account != Account::workspace) {
+    timeline_->push_back({phase, account, bytes, tensors_});
+  }
+}
+
+std::vector<probes::MemoryEvent> MemoryBooks::take_timeline() {
+  auto events = std::move(timeline_).value_or(std::vector<probes::MemoryEvent>{});
+  timeline_.reset();
+  return events;
 }
 
 void MemoryBooks::reset_peaks(Phase phase) {

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "estimator/spec/ledger.h"
+#include "probes/protocol/probe_report.h"
 
 namespace planwright::worker {
 
@@ -26,7 +30,12 @@ class MemoryBooks {
   /// From here on the peaks are those since now; what is live counts.
   void reset_peaks(Phase phase);
 
+  /// Keeps every allocation of a tensor until the timeline is taken.
+  void begin_timeline() { timeline_.emplace(); }
+  std::vector<probes::MemoryEvent> take_timeline();
+
  private:
+  void note_event(Account account, Bytes bytes, Phase phase);
   void change(Account account, Bytes bytes);
   void note_peaks(Phase phase);
 
@@ -34,6 +43,7 @@ class MemoryBooks {
   Bytes allocated_, tensors_;
   Bytes largest_allocated_, largest_tensors_;
   MemoryPeaks peaks_;
+  std::optional<std::vector<probes::MemoryEvent>> timeline_;
 };
 
 }  // namespace planwright::worker

@@ -3,10 +3,14 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
-#include <map>
+#include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "probes/worker/device_memory.h"
 #include "probes/worker/tokens.h"
@@ -24,21 +28,34 @@ std::uint64_t stream_of(std::uint64_t seed, const std::string& name) {
   return counter_hash(seed, hash);
 }
 
-void fill_uniform(const at::Tensor& host, std::uint64_t stream) {
+/// Values of the whole tensor at the places of this part; padding past its end is 0.
+void fill_uniform(const at::Tensor& host, const PartTensor& part, std::uint64_t stream) {
   const double width = std::sqrt(12.0) * kWeightDeviation;  // sd of a uniform: width / sqrt(12)
+  const std::int64_t columns = part.columns.count, whole_columns = part.whole[1];
+  std::int64_t row = 0;
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kBFloat16, at::kHalf, host.scalar_type(), "fill_uniform", [&] {
-        scalar_t* out = host.data_ptr<scalar_t>();
-        at::parallel_for(0, host.numel(), 32768, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) {
-            const auto bits = counter_hash(stream, static_cast<std::uint64_t>(i)) >> 11;
-            out[i] = static_cast<scalar_t>((static_cast<double>(bits) * 0x1p-53 - 0.5) * width);
-          }
-        });
+        scalar_t* const out = host.data_ptr<scalar_t>();
+        for (const Stretch& rows : part.rows) {
+          const std::int64_t valid =
+              std::clamp<std::int64_t>(part.whole[0] - rows.first, 0, rows.count);
+          at::parallel_for(0, valid, 64, [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) {
+              const std::int64_t first = (rows.first + i) * whole_columns + part.columns.first;
+              for (std::int64_t j = 0; j < columns; ++j) {
+                const auto bits = counter_hash(stream, static_cast<std::uint64_t>(first + j)) >> 11;
+                out[(row + i) * columns + j] =
+                    static_cast<scalar_t>((static_cast<double>(bits) * 0x1p-53 - 0.5) * width);
+              }
+            }
+          });
+          row += rows.count;
+        }
       });
 }
 
-void initialize(const at::Tensor& weight, const std::string& name, std::uint64_t seed) {
+void initialize(const at::Tensor& weight, const PartTensor& part, std::uint64_t seed) {
+  const std::string& name = part.tensor.name;
   const auto ends_with = [&](const std::string& end) {
     return name.size() >= end.size() &&
            name.compare(name.size() - end.size(), end.size(), end) == 0;
@@ -48,59 +65,79 @@ void initialize(const at::Tensor& weight, const std::string& name, std::uint64_t
   } else if (weight.dim() == 1) {
     weight.fill_(1);
   } else if (weight.is_cpu()) {
-    fill_uniform(weight, stream_of(seed, name));
+    fill_uniform(weight, part, stream_of(seed, name));
   } else {
-    const at::Tensor host = at::empty(weight.sizes(), weight.options().device(at::kCPU));
-    fill_uniform(host, stream_of(seed, name));
+    const at::Tensor host = at::zeros(weight.sizes(), weight.options().device(at::kCPU));
+    fill_uniform(host, part, stream_of(seed, name));
     weight.copy_(host);
   }
 }
 
-/// Weights and gradients by tensor name.
-class Views {
- public:
-  Views(const ModelState& state) {
-    for (const FlatTensor& tensor : state.layout.tensors) {
-      views_.emplace(tensor.tensor.name, std::pair(tensor_view(state.parameters, tensor),
-                                                   tensor_view(state.gradients, tensor)));
-    }
-  }
+/// A tensor's place in the storage of its bucket alone.
+at::Tensor view_in_bucket(const at::Tensor& storage, const FlatLayout& layout,
+                          const FlatTensor& tensor) {
+  const FlatBucket& bucket = layout.buckets[static_cast<std::size_t>(tensor.bucket)];
+  return storage.narrow(0, tensor.offset - bucket.begin, tensor.numel).view(tensor.tensor.shape);
+}
 
-  LinearWeights matrix(const std::string& name) const {
-    LinearWeights w;
-    std::tie(w.weight, w.weight_gradient) = find(name + ".weight");
-    std::tie(w.bias, w.bias_gradient) = find(name + ".bias");
-    return w;
-  }
-
-  NormWeights norm(const std::string& name, NormKind kind, double eps) const {
-    NormWeights w;
-    w.kind = kind;
-    w.eps = eps;
-    std::tie(w.weight, w.weight_gradient) = find(name + ".weight");
-    std::tie(w.bias, w.bias_gradient) = find(name + ".bias");
-    return w;
-  }
-
-  /// Undefined tensors if the model has none of that name.
-  std::pair<at::Tensor, at::Tensor> find(const std::string& name) const {
-    const auto found = views_.find(name);
-    return found == views_.end() ? std::pair<at::Tensor, at::Tensor>() : found->second;
-  }
-
- private:
-  std::map<std::string, std::pair<at::Tensor, at::Tensor>> views_;
+/// A weight as the passes see it, and its gradient.
+struct Slot {
+  at::Tensor* weight = nullptr;
+  at::Tensor* gradient = nullptr;
 };
 
-BlockWeights block_weights(const Views& views, const ModelSpec& model, std::int64_t layer) {
-  const BlockSpec& spec = model.block(layer);
-  const std::string prefix = "blocks." + std::to_string(layer) + ".";
-  return {.norm1 = views.norm(prefix + "norm1", spec.norm, model.norm_eps),
-          .norm2 = views.norm(prefix + "norm2", spec.norm, model.norm_eps),
-          .qkv = views.matrix(prefix + "qkv"),
-          .out = views.matrix(prefix + "out"),
-          .up = views.matrix(prefix + (spec.mlp == MlpKind::gated ? "gate_up" : "up")),
-          .down = views.matrix(prefix + "down")};
+Slot linear_slot(LinearWeights& w, bool bias) {
+  return bias ? Slot{&w.bias, &w.bias_gradient} : Slot{&w.weight, &w.weight_gradient};
+}
+
+Slot norm_slot(NormWeights& w, bool bias) {
+  return bias ? Slot{&w.bias, &w.bias_gradient} : Slot{&w.weight, &w.weight_gradient};
+}
+
+/// `name` is what comes after "blocks.N.".
+Slot block_slot(BlockWeights& w, const std::string& name) {
+  const std::size_t dot = name.find('.');
+  const std::string layer = name.substr(0, dot);
+  const bool bias = name.substr(dot + 1) == "bias";
+  if (layer == "norm1") return norm_slot(w.norm1, bias);
+  if (layer == "norm2") return norm_slot(w.norm2, bias);
+  if (layer == "qkv") return linear_slot(w.qkv, bias);
+  if (layer == "out") return linear_slot(w.out, bias);
+  if (layer == "gate_up" || layer == "up") return linear_slot(w.up, bias);
+  if (layer == "down") return linear_slot(w.down, bias);
+  throw std::logic_error("no weight of a block is called " + name);
+}
+
+/// Where the tensor goes; a tied head goes to two places.
+std::vector<Slot> slots_of(ModelState& state, const PartTensor& tensor) {
+  ModelWeights& w = state.weights;
+  const std::string& name = tensor.tensor.name;
+  const Slot head{&w.head.weight, &w.head.weight_gradient};
+  if (name == "embedding") {
+    std::vector<Slot> slots;
+    if (state.part.first) slots.push_back({&w.embedding.tokens, &w.embedding.tokens_gradient});
+    if (tensor.first_unit == state.part.head_unit()) slots.push_back(head);
+    return slots;
+  }
+  if (name == "positions") return {{&w.embedding.positions, &w.embedding.positions_gradient}};
+  if (name == "head.weight") return {head};
+  if (name.rfind("final_norm.", 0) == 0)
+    return {norm_slot(w.final_norm, name == "final_norm.bias")};
+  const std::size_t block =
+      static_cast<std::size_t>(tensor.unit - state.part.block_unit(state.part.first_layer));
+  return {block_slot(w.blocks.at(block), name.substr(name.find('.', name.find('.') + 1) + 1))};
+}
+
+/// Calls body(slot, view) for every weight of a bucket.
+template <class Body>
+void over_bucket(ModelState& state, std::size_t bucket, const at::Tensor& storage,
+                 const Body& body) {
+  for (const FlatTensor& tensor : state.layout.tensors) {
+    if (tensor.bucket != static_cast<int>(bucket)) continue;
+    const at::Tensor view =
+        storage.defined() ? view_in_bucket(storage, state.layout, tensor) : at::Tensor();
+    for (const Slot& slot : slots_of(state, tensor)) body(slot, view);
+  }
 }
 
 /// Angles of position p and pair i: p theta^(-2 i / head_dim). Source: Su et al. (2021), eq. 15.
@@ -128,21 +165,40 @@ RotaryTables rotary_tables(const ModelSpec& model, std::int64_t seq,
   return tables;
 }
 
-ModelWeights model_weights(const ModelSpec& model, const ModelState& state) {
-  const Views views(state);
+/// Weights without views, of the right kinds.
+ModelWeights unbound_weights(const ModelSpec& model, const ModelPart& part,
+                             const at::TensorOptions& options) {
   ModelWeights w;
-  std::tie(w.embedding.tokens, w.embedding.tokens_gradient) = views.find("embedding");
-  std::tie(w.embedding.positions, w.embedding.positions_gradient) = views.find("positions");
-  for (std::int64_t layer = 0; layer < model.layers(); ++layer) {
-    w.blocks.push_back(block_weights(views, model, layer));
+  w.options = options;
+  const auto norm = [&](NormWeights& weights, const BlockSpec& block) {
+    weights.kind = block.norm;
+    weights.eps = model.norm_eps;
+  };
+  for (std::int64_t i = 0; i < part.layers; ++i) {
+    const BlockSpec& block = model.block(part.first_layer + i);
+    BlockWeights& weights = w.blocks.emplace_back();
+    norm(weights.norm1, block);
+    norm(weights.norm2, block);
   }
-  w.final_norm = views.norm("final_norm", model.runs.back().block.norm, model.norm_eps);
-  w.head = views.matrix("head");
-  if (model.tied_embeddings) {
-    w.head.weight = w.embedding.tokens;
-    w.head.weight_gradient = w.embedding.tokens_gradient;
-  }
+  norm(w.final_norm, model.runs.back().block);
   return w;
+}
+
+/// A bucket's initial values go to `parameters`: whole, or this rank's slice of it.
+void initialize_bucket(ModelState& state, std::size_t index, std::uint64_t seed) {
+  const FlatBucket& bucket = state.layout.buckets[index];
+  const bool sharded = state.sharding.parameters;
+  const at::Tensor storage = sharded ? at::empty({bucket.numel}, state.parameters.options())
+                                     : bucket_view(state.parameters, bucket);
+  storage.zero_();
+  for (const FlatTensor& tensor : state.layout.tensors) {
+    if (tensor.bucket != static_cast<int>(index)) continue;
+    initialize(view_in_bucket(storage, state.layout, tensor), tensor, seed);
+  }
+  if (!sharded) return bind_parameters(state, index, storage);
+  const std::int64_t numel = bucket.numel / state.layout.ranks;
+  own_slice(state, bucket, state.parameters, true)
+      .copy_(storage.narrow(0, state.sharding.rank * numel, numel));
 }
 
 }  // namespace
@@ -167,33 +223,60 @@ at::Tensor tensor_view(const at::Tensor& flat, const FlatTensor& tensor) {
   return flat.narrow(0, tensor.offset, tensor.numel).view(tensor.tensor.shape);
 }
 
-ModelState load_model(const Problem& problem, const FlatLayout& layout, std::uint64_t seed,
-                      at::Device device) {
+at::Tensor bucket_view(const at::Tensor& flat, const FlatBucket& bucket) {
+  return flat.narrow(0, bucket.begin, bucket.numel);
+}
+
+at::Tensor own_slice(const ModelState& state, const FlatBucket& bucket, const at::Tensor& flat,
+                     bool sharded) {
+  const int ranks = state.layout.ranks;
+  const std::int64_t numel = bucket.numel / ranks;
+  const std::int64_t begin =
+      sharded ? bucket.begin / ranks : bucket.begin + state.sharding.rank * numel;
+  return flat.narrow(0, begin, numel);
+}
+
+void bind_parameters(ModelState& state, std::size_t bucket, const at::Tensor& storage) {
+  over_bucket(state, bucket, storage,
+              [](const Slot& slot, const at::Tensor& view) { *slot.weight = view; });
+}
+
+void bind_gradients(ModelState& state, std::size_t bucket, const at::Tensor& storage) {
+  over_bucket(state, bucket, storage,
+              [](const Slot& slot, const at::Tensor& view) { *slot.gradient = view; });
+}
+
+ModelState load_model(const Problem& problem, const ModelPart& part, const FlatLayout& layout,
+                      const Sharding& sharding, std::uint64_t seed, at::Device device) {
   const PrecisionRecipe& recipe = problem.workload.recipe;
   const auto options = [&](DType type) {
     return at::TensorOptions(scalar_type(type)).device(device);
   };
-  ModelState state;
-  state.layout = layout;
-  {
-    const AccountScope account(Account::parameters);
-    state.parameters = at::empty({layout.numel}, options(recipe.storage));
+  ModelState state{layout, part, sharding,
+                   {},     {},   unbound_weights(problem.model, part, options(recipe.storage))};
+  const auto buffer = [&](Account which, DType type, bool sharded) {
+    const AccountScope account(which);
+    return at::empty({sharded ? layout.shard_numel() : layout.numel}, options(type));
+  };
+  state.parameters = buffer(Account::parameters, recipe.storage, sharding.parameters);
+  state.gradients = buffer(Account::gradients, recipe.gradient, sharding.gradients);
+  const AccountScope account(Account::parameters);
+  for (std::size_t i = 0; i < layout.buckets.size(); ++i) {
+    initialize_bucket(state, i, seed);
+    if (!sharding.gradients) {
+      bind_gradients(state, i, bucket_view(state.gradients, layout.buckets[i]));
+    }
   }
-  {
-    const AccountScope account(Account::gradients);
-    state.gradients = at::empty({layout.numel}, options(recipe.gradient));
-  }
-  state.parameters.zero_();
-  for (const FlatTensor& tensor : layout.tensors) {
-    initialize(tensor_view(state.parameters, tensor), tensor.tensor.name, seed);
-  }
-  state.weights = model_weights(problem.model, state);
   if (problem.model.positions == Positions::rotary) {
-    const AccountScope account(Account::parameters);
     state.weights.rotary = rotary_tables(problem.model, problem.workload.seq,
                                          options(accumulation_type(recipe.compute)));
   }
   return state;
+}
+
+ModelState load_model(const Problem& problem, const FlatLayout& layout, std::uint64_t seed,
+                      at::Device device) {
+  return load_model(problem, whole_model(problem.model), layout, {}, seed, device);
 }
 
 }  // namespace planwright::worker

@@ -13,19 +13,46 @@ namespace planwright::worker {
 
 at::ScalarType scalar_type(DType type);
 
-/// Parameters and gradients as flat buffers, and the model's weights as views into them.
+/// Which of the flat buffers hold only the slices of one rank of the layout's.
+struct Sharding {
+  bool parameters = false;  ///< ZeRO 3
+  bool gradients = false;   ///< ZeRO 2 and 3
+  int rank = 0;
+};
+
+/// Parameters and gradients as flat buffers, and the model's weights as views into them. A buffer
+/// is [layout.numel], or [layout.shard_numel()] where it is sharded.
 struct ModelState {
   FlatLayout layout;
-  at::Tensor parameters;  ///< [layout.numel], storage type
-  at::Tensor gradients;   ///< [layout.numel], gradient type; not set
+  ModelPart part;
+  Sharding sharding;
+  at::Tensor parameters;  ///< storage type
+  at::Tensor gradients;   ///< gradient type; not set
   ModelWeights weights;
 };
 
 /// Builds the buffers and sets the weights: matrices and embeddings uniform with a standard
-/// deviation of 0.02, norm weights 1, biases 0. A weight depends on seed, tensor name and index
-/// only, so every layout starts from the same model. The padding is 0.
+/// deviation of 0.02, norm weights 1, biases 0. A weight depends on seed, tensor name and its place
+/// in the whole tensor only, so every layout starts from the same model. The padding is 0. Weights
+/// and gradients that are not sharded are bound.
+ModelState load_model(const Problem& problem, const ModelPart& part, const FlatLayout& layout,
+                      const Sharding& sharding, std::uint64_t seed, at::Device device);
+
+/// Of the whole model on one rank.
 ModelState load_model(const Problem& problem, const FlatLayout& layout, std::uint64_t seed,
                       at::Device device);
+
+/// Lets the weights of one bucket's tensors be views into `storage`, which holds that bucket alone;
+/// an undefined one takes the views away.
+void bind_parameters(ModelState& state, std::size_t bucket, const at::Tensor& storage);
+void bind_gradients(ModelState& state, std::size_t bucket, const at::Tensor& storage);
+
+/// A whole bucket of a flat buffer that is not sharded.
+at::Tensor bucket_view(const at::Tensor& flat, const FlatBucket& bucket);
+
+/// The slice of a bucket that the state's rank owns, of either buffer.
+at::Tensor own_slice(const ModelState& state, const FlatBucket& bucket, const at::Tensor& flat,
+                     bool sharded);
 
 /// The stretch of a flat buffer that holds `tensor`, in its shape.
 at::Tensor tensor_view(const at::Tensor& flat, const FlatTensor& tensor);

@@ -10,13 +10,7 @@
 
 namespace planwright::worker {
 
-at::Tensor bucket_slice(const at::Tensor& flat, const FlatLayout& layout, const FlatBucket& bucket,
-                        int shard) {
-  const std::int64_t numel = bucket.numel / layout.ranks;
-  return flat.narrow(0, bucket.begin + shard * numel, numel);
-}
-
-Optimizer::Optimizer(const Workload& workload, const ModelState& state, int shard)
+Optimizer::Optimizer(const Workload& workload, const ModelState& state)
     : kind_(workload.optimizer) {
   if (moments_of(kind_) == 0 && kind_ != OptimizerKind::adafactor) {
     throw std::invalid_argument("the worker has no optimizer " + std::string(word(kind_)));
@@ -37,8 +31,8 @@ Optimizer::Optimizer(const Workload& workload, const ModelState& state, int shar
   std::int64_t begin = 0;
   for (const FlatBucket& bucket : state.layout.buckets) {
     OptimizerSlice slice;
-    slice.stored = bucket_slice(state.parameters, state.layout, bucket, shard);
-    slice.gradient = bucket_slice(state.gradients, state.layout, bucket, shard);
+    slice.stored = own_slice(state, bucket, state.parameters, state.sharding.parameters);
+    slice.gradient = own_slice(state, bucket, state.gradients, state.sharding.gradients);
     const auto mine = [&](const at::Tensor& flat) {
       return flat.defined() ? flat.narrow(0, begin, slice.stored.numel()) : flat;
     };

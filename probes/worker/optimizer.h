@@ -14,13 +14,13 @@
 
 namespace planwright::worker {
 
-/// The workload's optimizer over the elements that this rank owns: slice `shard` of each bucket of
-/// the state's layout. With a master copy that one is updated and the stored weights follow.
+/// The workload's optimizer over the elements that this rank owns: its slice of each bucket of the
+/// state's layout. With a master copy that one is updated and the stored weights follow.
 class Optimizer {
  public:
   /// Refers to the state's buffers. Allocates in the optimizer account. Throws
   /// std::invalid_argument if the worker has no such optimizer, or not for such shards.
-  Optimizer(const Workload& workload, const ModelState& state, int shard);
+  Optimizer(const Workload& workload, const ModelState& state);
 
   /// One update from the gradients times `gradient_factor`. Allocates nothing. The gradients are
   /// not to be read afterwards.
@@ -36,9 +36,5 @@ class Optimizer {
   at::Tensor master_, moments1_, moments2_, counter_;
   std::optional<Adafactor> adafactor_;
 };
-
-/// The slice of bucket `bucket` that rank `shard` of the layout's ranks owns.
-at::Tensor bucket_slice(const at::Tensor& flat, const FlatLayout& layout, const FlatBucket& bucket,
-                        int shard);
 
 }  // namespace planwright::worker

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 // glibc's vector versions, which its own headers declare only under -ffast-math. Error <= 4 ulp.
 #pragma omp declare simd notinbranch
@@ -182,22 +183,38 @@ FOR_EACH_ISA void rotate(T* low, T* high, const Accumulation<T>* cos, const Accu
 }
 
 template <class A>
-FOR_EACH_ISA double cross_entropy(A* logits, std::int64_t width, std::int64_t target, A scale) {
-  const A of_target = logits[target];
-  A largest = logits[0];
-#pragma omp simd reduction(max : largest)
-  for (std::int64_t i = 0; i < width; ++i) largest = std::max(largest, logits[i]);
+FOR_EACH_ISA A largest(const A* row, std::int64_t width) {
+  A most = -std::numeric_limits<A>::infinity();
+#pragma omp simd reduction(max : most)
+  for (std::int64_t i = 0; i < width; ++i) most = std::max(most, row[i]);
+  return most;
+}
+
+template <class A>
+FOR_EACH_ISA A exponentials(A* row, std::int64_t width, A offset) {
   A total = 0;
 #pragma omp simd reduction(+ : total)
   for (std::int64_t i = 0; i < width; ++i) {
-    logits[i] = exponential(logits[i] - largest);
-    total += logits[i];
+    row[i] = exponential(row[i] - offset);
+    total += row[i];
   }
-  const A factor = scale / total;
+  return total;
+}
+
+template <class A>
+FOR_EACH_ISA void scale(A* row, std::int64_t width, A factor) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < width; ++i) logits[i] *= factor;
-  logits[target] -= scale;
-  return std::log(double(total)) + double(largest) - double(of_target);
+  for (std::int64_t i = 0; i < width; ++i) row[i] *= factor;
+}
+
+template <class A>
+double cross_entropy(A* logits, std::int64_t width, std::int64_t target, A scale_by) {
+  const A of_target = logits[target];
+  const A most = largest(logits, width);
+  const A total = exponentials(logits, width, most);
+  scale(logits, width, scale_by / total);
+  logits[target] -= scale_by;
+  return std::log(double(total)) + double(most) - double(of_target);
 }
 
 #define INSTANTIATE_KIND(T, Kind)                                         \
@@ -237,7 +254,13 @@ INSTANTIATE_ACCUMULATE(c10::BFloat16, c10::BFloat16)
 INSTANTIATE_ACCUMULATE(c10::Half, float)
 INSTANTIATE_ACCUMULATE(c10::Half, c10::Half)
 
-template double cross_entropy<double>(double*, std::int64_t, std::int64_t, double);
-template double cross_entropy<float>(float*, std::int64_t, std::int64_t, float);
+#define INSTANTIATE_ACCUMULATION(A)                \
+  template A largest<A>(const A*, std::int64_t);   \
+  template A exponentials<A>(A*, std::int64_t, A); \
+  template void scale<A>(A*, std::int64_t, A);     \
+  template double cross_entropy<A>(A*, std::int64_t, std::int64_t, A);
+
+INSTANTIATE_ACCUMULATION(double)
+INSTANTIATE_ACCUMULATION(float)
 
 }  // namespace planwright::worker::row_loops

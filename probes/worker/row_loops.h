@@ -45,6 +45,15 @@ template <class T>
 void rotate(T* low, T* high, const Accumulation<T>* cos, const Accumulation<T>* sin,
             Accumulation<T> sign, std::int64_t n);
 
+/// The largest of a row, minus infinity if it is empty.
+template <class A>
+A largest(const A* row, std::int64_t width);
+/// row = exp(row - offset); returns the sum.
+template <class A>
+A exponentials(A* row, std::int64_t width, A offset);
+template <class A>
+void scale(A* row, std::int64_t width, A factor);
+
 /// The cross entropy of one row; logits become scale × its gradient.
 template <class A>
 double cross_entropy(A* logits, std::int64_t width, std::int64_t target, A scale);

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "estimator/spec/model_part.h"
+
 namespace planwright::worker {
 namespace {
 
@@ -10,17 +12,33 @@ void require(bool holds, const std::string& text) {
   if (!holds) throw std::invalid_argument("the worker cannot run this job: " + text);
 }
 
-void check_axes(const Candidate& c, int world) {
-  require(c.tp * c.pp * c.cp * c.ep * c.etp * c.vpp == 1, "only data-parallel plans");
-  require(c.dp == world,
-          "dp " + std::to_string(c.dp) + " with " + std::to_string(world) + " ranks");
-  require(c.zero == 0 || c.zero == 1, "zero " + std::to_string(c.zero));
-  require(c.hsdp == 1 && !c.sp && c.stages.empty(), "only uniform data-parallel plans");
+void check_axes(const Candidate& c, const ProbeScope& scope, int world) {
+  require(c.cp * c.ep * c.etp * c.vpp == 1, "only tp, pp and dp");
+  const std::int64_t ranks = scope.kind == ScopeKind::shadow ? 1 : c.world();
+  require(ranks == world,
+          std::to_string(c.world()) + " ranks with " + std::to_string(world) + " processes");
+  require(scope.rank >= 0 && scope.rank < c.world(), "there is no rank to play");
+  require(c.zero >= 0 && c.zero <= 3, "zero " + std::to_string(c.zero));
+  require(c.hsdp >= 1 && c.dp % c.hsdp == 0, "hsdp " + std::to_string(c.hsdp));
+  require(c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b,
+          "schedule " + std::string(word(c.schedule)));
   require(c.offload == Offload{}, "offload " + offload_text(c.offload));
-  require(c.recompute.kind == RecomputeKind::none || c.recompute.kind == RecomputeKind::full,
+  require(c.recompute.kind != RecomputeKind::selective && c.recompute.kind != RecomputeKind::op,
           "recompute " + recompute_text(c.recompute));
   require(c.attention == AttentionKernel::flash && c.loss == LossKernel::plain,
           "only flash attention and the plain loss");
+}
+
+void check_shares(const ModelSpec& model, const Candidate& c, std::int64_t seq) {
+  for (const BlockRun& run : model.runs) {
+    const BlockSpec& block = run.block;
+    require(block.heads % c.tp == 0 && block.kv_heads % c.tp == 0 && block.ffn % c.tp == 0,
+            "tp " + std::to_string(c.tp) + " does not divide the block");
+  }
+  require(!c.sp || seq % c.tp == 0, "tp does not divide the sequence");
+  for (const std::int64_t layers : stage_layers(model, c)) {
+    require(layers >= 1, "a stage without a block");
+  }
 }
 
 void check_recipe(const PrecisionRecipe& r) {
@@ -52,10 +70,11 @@ void check_blocks(const ModelSpec& model, std::int64_t seq) {
 
 void check_supported(const probes::TrainJob& job, int world) {
   const Workload& workload = job.problem.workload;
-  check_axes(job.candidate, world);
+  check_axes(job.candidate, job.scope, world);
   check_recipe(workload.recipe);
   check_blocks(job.problem.model, workload.seq);
-  require(job.scope.kind == ScopeKind::full, "scope " + std::string(word(job.scope.kind)));
+  check_shares(job.problem.model, job.candidate, workload.seq);
+  require(job.scope.kind != ScopeKind::truncated, "scope truncated");
   require(workload.global_batch % (std::int64_t{job.candidate.dp} * job.candidate.micro_batch) == 0,
           "dp times micro-batch does not divide the global batch");
 }

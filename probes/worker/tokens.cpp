@@ -20,9 +20,11 @@ at::Tensor tokens_from(std::uint64_t seed, std::int64_t first, std::int64_t batc
 }  // namespace
 
 MicroBatch micro_batch(std::uint64_t seed, std::int64_t first, std::int64_t batch, std::int64_t seq,
-                       std::int64_t vocab, at::Device device) {
-  return {tokens_from(seed, first, batch, seq, vocab, 0, device),
-          tokens_from(seed, first, batch, seq, vocab, 1, device), batch};
+                       std::int64_t vocab, at::Device device, TokenEnds ends) {
+  MicroBatch out{{}, {}, batch, seq};
+  if (ends.ids) out.ids = tokens_from(seed, first, batch, seq, vocab, 0, device);
+  if (ends.targets) out.targets = tokens_from(seed, first, batch, seq, vocab, 1, device);
+  return out;
 }
 
 }  // namespace planwright::worker

@@ -23,8 +23,13 @@ constexpr std::int64_t token(std::uint64_t seed, std::int64_t sample, std::int64
                                    static_cast<std::uint64_t>(vocab));
 }
 
+/// Which of a micro-batch's tensors a stage reads.
+struct TokenEnds {
+  bool ids = true, targets = true;
+};
+
 /// Samples [first, first + batch): ids are a sample's tokens [0, seq), targets [1, seq + 1).
 MicroBatch micro_batch(std::uint64_t seed, std::int64_t first, std::int64_t batch, std::int64_t seq,
-                       std::int64_t vocab, at::Device device);
+                       std::int64_t vocab, at::Device device, TokenEnds ends = {});
 
 }  // namespace planwright::worker

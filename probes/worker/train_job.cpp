@@ -1,22 +1,28 @@
 #include "probes/worker/train_job.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/tensor.h>
 
-#include <chrono>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "estimator/spec/pipeline.h"
+#include "estimator/spec/rank_grid.h"
 #include "probes/worker/clock.h"
+#include "probes/worker/data_parallel.h"
 #include "probes/worker/device.h"
 #include "probes/worker/device_memory.h"
 #include "probes/worker/dump.h"
+#include "probes/worker/job_groups.h"
 #include "probes/worker/kernels.h"
 #include "probes/worker/loss_scale.h"
 #include "probes/worker/model_state.h"
 #include "probes/worker/optimizer.h"
+#include "probes/worker/spending.h"
 #include "probes/worker/supported.h"
 #include "probes/worker/tokens.h"
 #include "probes/worker/transformer.h"
@@ -24,111 +30,166 @@
 namespace planwright::worker {
 namespace {
 
+JobGroups groups_of_job(const probes::TrainJob& job, const Rank& rank) {
+  if (job.scope.kind == ScopeKind::shadow) return stand_in_groups(job.candidate, job.scope.rank);
+  return real_groups(job.candidate, rank.collectives);
+}
+
 class TrainRun {
  public:
   TrainRun(const probes::TrainJob& job, const Rank& rank)
       : job_(job),
         rank_(rank),
-        dp_(job.candidate.dp),
-        shards_(job.candidate.zero == 1 ? dp_ : 1),
-        accumulation_(static_cast<int>(accumulation(job.problem, job.candidate))),
-        state_(load_model(job.problem, flat_layout(job.problem.model, shards_, job.bucket_elements),
-                          job.seed, rank.device)),
-        optimizer_(job.problem.workload, state_, shards_ > 1 ? rank.collectives.rank() : 0),
-        loss_scale_(job.problem.workload.recipe, rank.device) {}
+        number_(job.scope.kind == ScopeKind::shadow ? job.scope.rank : rank.collectives.rank()),
+        place_(place_of(job.candidate, number_)),
+        groups_(groups_of_job(job, rank)),
+        tensor_(*groups_.tensor, job.candidate.sp),
+        state_(
+            load_model(job.problem, model_part(job.problem.model, job.candidate, number_),
+                       flat_layout(job.problem.model, job.candidate, number_, job.bucket_elements),
+                       {.parameters = job.candidate.zero >= 3,
+                        .gradients = job.candidate.zero >= 2,
+                        .rank = groups_.shard->rank()},
+                       job.seed, rank.device)),
+        data_(state_, groups_, job.overlap),
+        optimizer_(job.problem.workload, state_),
+        loss_scale_(job.problem.workload.recipe, rank.device),
+        steps_(
+            pipeline_steps(job.candidate.schedule, place_.pp, job.candidate.pp, micro_batches())) {}
 
   /// This rank's share of the step's loss.
   double step(int number);
-  void dump_weights() const { dump_flat(job_.dump + ".weights", state_.parameters, state_.layout); }
+  /// For every rank to call.
+  void dump_weights() { dump("weights", state_.parameters, state_.sharding.parameters, {}); }
 
  private:
-  MicroBatch next_micro_batch(int step, int micro) const;
-  void reduce_gradients();
-  void gather_parameters();
+  std::int64_t micro_batches() const { return accumulation(job_.problem, job_.candidate); }
+  double gradient_scale() const;
+  PassContext pass_context();
+  MicroBatch next_micro_batch(int step, std::int64_t micro) const;
+  void forward(int step, std::int64_t micro);
+  double backward(std::int64_t micro);
+  void hand_over(const Handover& handover);
+  at::Tensor stage_input() const;
+  void dump(const std::string& what, const at::Tensor& flat, bool sharded,
+            std::optional<double> first, double factor = 1);
   void dump_gradients(double loss);
   bool dumps() const { return !job_.dump.empty(); }
-  at::Tensor bucket(const at::Tensor& flat, const FlatBucket& bucket) const {
-    return flat.narrow(0, bucket.begin, bucket.numel);
-  }
 
   const probes::TrainJob& job_;
   const Rank& rank_;
-  int dp_;
-  int shards_;
-  int accumulation_;
+  int number_;
+  RankPlace place_;
+  JobGroups groups_;
+  TensorParallel tensor_;
   ModelState state_;
+  DataParallel data_;
   Optimizer optimizer_;
   LossScale loss_scale_;
+  std::vector<PipelineStep> steps_;
+  std::deque<Pass> in_flight_;
+  at::Tensor x_, y_, dy_, dx_;  ///< what the next pass takes, and what the last one gave
 };
 
-MicroBatch TrainRun::next_micro_batch(int step, int micro) const {
-  const PhaseScope phase(Phase::forward);
+double TrainRun::gradient_scale() const {
+  return 1.0 / static_cast<double>(job_.problem.workload.global_batch * job_.problem.workload.seq);
+}
+
+PassContext TrainRun::pass_context() {
+  return {job_.problem.model,
+          state_.part,
+          state_.weights,
+          kernels(job_.kernels),
+          tensor_,
+          data_,
+          job_.candidate.recompute,
+          gradient_scale() * loss_scale_.value()};
+}
+
+MicroBatch TrainRun::next_micro_batch(int step, std::int64_t micro) const {
   const Workload& workload = job_.problem.workload;
   const std::int64_t batch = job_.candidate.micro_batch;
   const std::int64_t first =
-      step * workload.global_batch + (std::int64_t{micro} * dp_ + rank_.collectives.rank()) * batch;
-  return micro_batch(job_.seed, first, batch, workload.seq, job_.problem.model.vocab, rank_.device);
+      step * workload.global_batch + (micro * job_.candidate.dp + place_.dp) * batch;
+  return micro_batch(job_.seed, first, batch, workload.seq, job_.problem.model.vocab, rank_.device,
+                     {.ids = state_.part.first, .targets = state_.part.last});
+}
+
+void TrainRun::forward(int step, std::int64_t micro) {
+  const PhaseScope phase(Phase::forward);
+  in_flight_.emplace_back(pass_context(), next_micro_batch(step, micro));
+  y_ = in_flight_.back().forward(std::move(x_));
+}
+
+double TrainRun::backward(std::int64_t micro) {
+  if (micro == micro_batches() - 1) data_.begin_last_backward();
+  dx_ = in_flight_.front().backward(std::move(dy_));
+  const double loss = in_flight_.front().loss();
+  in_flight_.pop_front();
+  rank_.progress.alive();
+  return place_.tp == 0 ? gradient_scale() * loss : 0;
+}
+
+at::Tensor TrainRun::stage_input() const {
+  const std::int64_t rows = job_.candidate.micro_batch * job_.problem.workload.seq;
+  return at::empty({tensor_.local_rows(rows), job_.problem.model.hidden}, state_.weights.options);
+}
+
+void TrainRun::hand_over(const Handover& h) {
+  const PhaseScope phase(h.receive_forward ? Phase::forward : Phase::backward);
+  Neighbour before{.rank = place_.pp - 1, .out = {}, .in = {}};
+  Neighbour after{.rank = place_.pp + 1, .out = {}, .in = {}};
+  if (h.receive_forward) before.in = x_ = stage_input();
+  if (h.receive_backward) after.in = dy_ = stage_input();
+  if (h.send_backward) before.out = std::move(dx_);
+  if (h.send_forward) after.out = std::move(y_);
+  groups_.pipeline->exchange({before, after});
 }
 
 double TrainRun::step(int number) {
-  const Workload& workload = job_.problem.workload;
-  const double scale =
-      1.0 / static_cast<double>(job_.candidate.micro_batch * workload.seq * accumulation_ * dp_);
-  const PassContext pass{job_.problem.model, state_.weights, kernels(job_.kernels),
-                         job_.candidate.recompute.kind == RecomputeKind::full,
-                         scale * loss_scale_.value()};
   state_.gradients.zero_();
   double loss = 0;
-  for (int micro = 0; micro < accumulation_; ++micro) {
-    loss += scale * forward_backward(pass, next_micro_batch(number, micro));
-    rank_.progress.alive();
+  for (const PipelineStep& each : steps_) {
+    switch (each.kind) {
+      case PipelineStep::Kind::forward:
+        forward(number, each.micro_batch);
+        break;
+      case PipelineStep::Kind::backward:
+        loss += backward(each.micro_batch);
+        break;
+      case PipelineStep::Kind::handover:
+        hand_over(each.handover);
+        break;
+    }
   }
-  reduce_gradients();
+  {
+    const PhaseScope phase(Phase::reduce);
+    data_.finish_gradients();
+  }
   if (dumps() && number == 0) dump_gradients(loss);
   const PhaseScope phase(Phase::optimizer);
+  const SpendingScope spending(Spending::optimizer);
   const double unscale = 1 / loss_scale_.value();
-  if (loss_scale_.accept(optimizer_.gradients(), rank_.collectives)) optimizer_.step(unscale);
-  gather_parameters();
+  if (loss_scale_.accept(optimizer_.gradients(), rank_.collectives.all())) {
+    optimizer_.step(unscale);
+  }
+  data_.gather_parameters();
   return loss;
 }
 
-void TrainRun::reduce_gradients() {
-  const PhaseScope phase(Phase::reduce);
-  const bool scatter = shards_ > 1 && Collectives::transport() == Transport::nccl;
-  for (const FlatBucket& each : state_.layout.buckets) {
-    if (scatter) {
-      rank_.collectives.reduce_scatter(bucket(state_.gradients, each));
-    } else {
-      rank_.collectives.all_reduce(bucket(state_.gradients, each));
-    }
-  }
-}
-
-void TrainRun::gather_parameters() {
-  if (shards_ == 1) return;
-  for (const FlatBucket& each : state_.layout.buckets) {
-    if (Collectives::transport() == Transport::nccl) {
-      rank_.collectives.all_gather(bucket(state_.parameters, each));
-      continue;
-    }
-    for (int owner = 0; owner < shards_; ++owner) {
-      rank_.collectives.broadcast(bucket_slice(state_.parameters, state_.layout, each, owner),
-                                  owner);
-    }
-  }
+void TrainRun::dump(const std::string& what, const at::Tensor& flat, bool sharded,
+                    std::optional<double> first, double factor) {
+  const at::Tensor whole = data_.whole(flat, sharded);
+  if (place_.dp != 0) return;
+  dump_flat(job_.dump + "." + std::to_string(number_) + "." + what, whole, state_.layout, first,
+            factor);
 }
 
 void TrainRun::dump_gradients(double loss) {
-  if (shards_ > 1 && Collectives::transport() == Transport::nccl) {
-    for (const FlatBucket& each : state_.layout.buckets) {
-      rank_.collectives.all_gather(bucket(state_.gradients, each));
-    }
-  }
   const at::Tensor mean = at::tensor({loss}, at::TensorOptions(at::kDouble).device(rank_.device));
-  rank_.collectives.all_reduce(mean);
-  if (rank_.collectives.rank() != 0) return;
-  dump_flat(job_.dump + ".gradients", state_.gradients, state_.layout, mean.item<double>(),
-            1 / loss_scale_.value());
+  rank_.collectives.all().sum(mean);
+  dump("gradients", state_.gradients, state_.sharding.gradients, mean.item<double>(),
+       1 / loss_scale_.value());
 }
 
 void note_peaks(RankMeasurement& measurement) {
@@ -143,26 +204,36 @@ void note_peaks(RankMeasurement& measurement) {
   measurement.rss_peak = outside.rss_peak;
 }
 
-/// Sums over ranks of this rank's shares. gloo's thread lets go of a collective's tensors only
-/// after the caller has gone on, so these stand in the vector's own memory: when they are summed,
-/// every earlier collective's are gone, and the next job begins with empty books. (A barrier would
-/// not do: it keeps the collective before it alive for as long as itself.)
+/// Sums over ranks of this rank's shares.
 std::vector<double> over_ranks(std::vector<double> shares, const Rank& rank) {
   const AccountScope account(Account::communication);
   const at::Tensor own =
       at::from_blob(shares.data(), static_cast<std::int64_t>(shares.size()), at::kDouble);
   const at::Tensor sums = own.to(rank.device);
-  rank.collectives.all_reduce(sums);
+  rank.collectives.all().sum(sums);
   own.copy_(sums);
   return shares;
+}
+
+TimeSplit share(TimeSplit time, double factor) {
+  for (Seconds* part : {&time.compute, &time.recompute, &time.communication, &time.bubble,
+                        &time.optimizer, &time.offload}) {
+    *part = *part * factor;
+  }
+  return time;
 }
 
 /// This rank's shares of the steps' losses.
 std::vector<double> take_steps(const probes::TrainJob& job, const Rank& rank, TrainRun& run,
                                probes::RankReport& report, RankMeasurement& measurement) {
   std::vector<double> shares;
+  const int last = job.scope.warmup + job.scope.steps - 1;
   for (int number = 0; number < job.scope.warmup + job.scope.steps; ++number) {
-    if (number == job.scope.warmup) reset_memory_peaks();
+    if (number == job.scope.warmup) {
+      reset_memory_peaks();
+      take_spent_time();
+    }
+    if (job.timeline && number == last) begin_timeline();
     rank.progress.step(number);
     const double begin = monotonic_s();
     if (report.first_step_monotonic_s == 0) {
@@ -172,6 +243,9 @@ std::vector<double> take_steps(const probes::TrainJob& job, const Rank& rank, Tr
     shares.push_back(run.step(number));
     synchronize(rank.device);
     if (number >= job.scope.warmup) measurement.steps_s.push_back(monotonic_s() - begin);
+  }
+  if (rank.device.is_cpu()) {  // an accelerator works on while this thread goes on
+    measurement.time = share(take_spent_time(), 1.0 / job.scope.steps);
   }
   return shares;
 }
@@ -194,7 +268,7 @@ void run_train_job(const probes::TrainJob& job, const Rank& rank, probes::RankRe
                    probes::RankJobReport& job_report) {
   check_supported(job, rank.collectives.world());
   RankMeasurement& measurement = job_report.measurement;
-  measurement.rank = rank.collectives.rank();
+  measurement.rank = job.scope.kind == ScopeKind::shadow ? job.scope.rank : rank.collectives.rank();
   const BudgetScope budget(job.memory_budget);
   std::optional<TrainRun> run;
   std::vector<double> shares;
@@ -206,9 +280,10 @@ void run_train_job(const probes::TrainJob& job, const Rank& rank, probes::RankRe
     rank.progress.alive();
     shares = take_steps(job, rank, *run, report, measurement);
     measurement.step_end = live_memory();
+    if (job.timeline) job_report.timeline = take_timeline();
   }
   job_report.losses = over_ranks(std::move(shares), rank);
-  if (!job.dump.empty() && rank.collectives.rank() == 0) run->dump_weights();
+  if (!job.dump.empty()) run->dump_weights();
 }
 
 }  // namespace planwright::worker

@@ -2,124 +2,216 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
-#include "probes/worker/block.h"
+#include "estimator/spec/recompute_plan.h"
 #include "probes/worker/device_memory.h"
 #include "probes/worker/matmul.h"
+#include "probes/worker/spending.h"
 
 namespace planwright::worker {
-namespace {
 
-/// One micro-batch on its way through the model.
-class Pass {
- public:
-  Pass(const PassContext& context, MicroBatch micro_batch)
-      : c_(context), in_(std::move(micro_batch)) {}
+Pass::Pass(const PassContext& context, MicroBatch micro_batch)
+    : c_(context),
+      in_(std::move(micro_batch)),
+      inputs_(static_cast<std::size_t>(c_.part.layers)),
+      states_(static_cast<std::size_t>(c_.part.layers)) {}
 
-  double run() {
-    forward();
-    const double loss = loss_and_gradient();
-    backward();
-    return loss;
+BlockContext Pass::block(std::int64_t layer) const {
+  return {tensor_share(c_.model.block(c_.part.first_layer + layer), c_.tensor.size()),
+          c_.weights.blocks[static_cast<std::size_t>(layer)],
+          c_.weights.rotary,
+          c_.kernels,
+          c_.tensor,
+          in_.batch};
+}
+
+VocabShare Pass::vocab() const {
+  const std::int64_t share = vocab_share(c_.model.vocab, c_.tensor.size());
+  const std::int64_t first = c_.tensor.rank() * share;
+  return {first, std::clamp<std::int64_t>(c_.model.vocab - first, 0, share), c_.tensor.size() == 1};
+}
+
+at::TensorOptions Pass::options() const { return c_.weights.options; }
+
+at::Tensor Pass::embed() const {
+  const EmbeddingWeights& w = c_.weights.embedding;
+  at::Tensor x = at::empty({c_.tensor.local_rows(rows()), c_.model.hidden}, options());
+  {
+    const at::Tensor whole = c_.tensor.partial(x);
+    c_.kernels.embed(in_.ids, w.tokens, vocab(), whole);
+    c_.tensor.reduce(whole, x);
   }
-
- private:
-  void forward();
-  double loss_and_gradient();
-  void backward();
-  void head_backward();
-
-  BlockContext block(std::size_t layer) const {
-    return {c_.model.block(static_cast<std::int64_t>(layer)), c_.weights.blocks[layer],
-            c_.weights.rotary, c_.kernels, in_.batch};
+  if (w.positions.defined()) {
+    c_.kernels.add_positions(w.positions, c_.tensor.first_row(rows()), in_.seq, x);
   }
-  std::int64_t seq() const { return in_.ids.numel() / in_.batch; }
+  return x;
+}
 
-  const PassContext& c_;
-  MicroBatch in_;
-  std::vector<at::Tensor> inputs_;  ///< of each block, then of the final norm
-  std::vector<BlockState> states_;  ///< empty with recompute
-  at::Tensor normed_, stats_;       ///< the final norm's
-  at::Tensor logits_;               ///< then the loss's gradient, in either type
-  at::Tensor dy_;
-};
-
-void Pass::forward() {
+at::Tensor Pass::forward(at::Tensor x) {
   const PhaseScope phase(Phase::forward);
-  const auto options = c_.weights.embedding.tokens.options();
-  inputs_.push_back(at::empty({in_.ids.numel(), c_.model.hidden}, options));
-  c_.kernels.embed(in_.ids, c_.weights.embedding, seq(), inputs_.back());
-  for (std::size_t layer = 0; layer < c_.weights.blocks.size(); ++layer) {
-    BlockState state = block_state(block(layer), inputs_.back());
-    inputs_.push_back(block_output(block(layer), state));
-    if (!c_.recompute) states_.push_back(std::move(state));
+  const std::int64_t layers = c_.part.layers;
+  const auto next_of = [&](std::int64_t layer) {
+    return layer < layers ? std::optional(unit(layer)) : std::nullopt;
+  };
+  if (c_.part.first) {
+    c_.windows.enter(c_.part.embedding_unit(), next_of(0));
+    x = embed();
+    c_.windows.leave(c_.part.embedding_unit());
   }
+  for (const RecomputeSegment& segment : recompute_segments(c_.recompute, layers)) {
+    for (std::int64_t layer = segment.first; layer < segment.first + segment.count; ++layer) {
+      c_.windows.enter(unit(layer), next_of(layer + 1));
+      BlockState state = block_state(block(layer), x);
+      at::Tensor y = block_output(block(layer), state);
+      c_.windows.leave(unit(layer));
+      const auto at = static_cast<std::size_t>(layer);
+      if (!segment.recomputed) states_[at] = std::move(state);
+      if (!segment.recomputed || layer == segment.first) inputs_[at] = std::move(x);
+      x = std::move(y);
+    }
+  }
+  if (!c_.part.last) return x;
+  inputs_.push_back(std::move(x));
+  return {};
+}
 
+void Pass::head_forward() {
   const at::Tensor& x = inputs_.back();
   const NormWeights& norm = c_.weights.final_norm;
-  normed_ = at::empty(x.sizes(), options);
-  stats_ = empty_stats(norm, x.size(0), accumulation_type(x.scalar_type()), x);
+  normed_ = at::empty(x.sizes(), options());
+  stats_ = empty_stats(norm, x.size(0), wide(), x);
   c_.kernels.norm_forward(x, norm, normed_, stats_);
+  whole_ = c_.tensor.gathered(normed_);
   {
     const AccountScope account(Account::logits);
-    logits_ = at::empty({x.size(0), c_.model.vocab}, options);
+    logits_ = at::empty({rows(), c_.weights.head.weight.size(0)}, options());
   }
-  linear(normed_, c_.weights.head, logits_);
+  linear(whole_, c_.weights.head, logits_);
 }
 
 double Pass::loss_and_gradient() {
   const PhaseScope phase(Phase::loss);
-  const at::ScalarType wide = stats_.scalar_type();
-  if (logits_.scalar_type() != wide) {
+  if (logits_.scalar_type() != wide()) {
     const AccountScope account(Account::logits);
-    at::Tensor upcast = at::empty(logits_.sizes(), logits_.options().dtype(wide));
+    at::Tensor upcast = at::empty(logits_.sizes(), logits_.options().dtype(wide()));
     upcast.copy_(logits_);
     logits_ = std::move(upcast);
   }
-  return c_.kernels.cross_entropy(logits_, in_.targets, c_.gradient_scale);
+  if (c_.tensor.size() == 1) {
+    return c_.kernels.cross_entropy(logits_, in_.targets, c_.gradient_scale);
+  }
+  const AccountScope account(Account::communication);
+  const at::Tensor sums = at::empty({2, rows()}, logits_.options());
+  {
+    const at::Tensor largest = at::empty({rows()}, logits_.options());
+    c_.kernels.largest_logits(logits_, vocab(), largest);
+    c_.tensor.group().maximum(largest);
+    c_.kernels.exponentials(logits_, in_.targets, vocab(), largest, sums);
+  }
+  c_.tensor.group().sum(sums);
+  return c_.kernels.shared_cross_entropy(logits_, in_.targets, vocab(), sums, c_.gradient_scale);
 }
 
-void Pass::head_backward() {
+/// Returns the gradient of the final norm's input.
+at::Tensor Pass::head_backward() {
   if (logits_.scalar_type() != normed_.scalar_type()) {
     const AccountScope account(Account::logits);
     at::Tensor narrow = at::empty(logits_.sizes(), normed_.options());
     narrow.copy_(logits_);
     logits_ = std::move(narrow);
   }
-  weight_gradient(c_.kernels, logits_, normed_, c_.weights.head);
-  input_gradient(logits_, c_.weights.head, normed_);
+  weight_gradient(c_.kernels, logits_, whole_, c_.weights.head);
+  c_.tensor.input_gradient(logits_, c_.weights.head, whole_, normed_);
   logits_.reset();
-  dy_ = std::move(normed_);
-  c_.kernels.norm_backward(dy_, inputs_.back(), stats_, c_.weights.final_norm, dy_, false);
+  whole_.reset();
+  at::Tensor dy = std::move(normed_);
+  c_.kernels.norm_backward(dy, inputs_.back(), stats_, c_.weights.final_norm, dy, false);
   stats_.reset();
   inputs_.pop_back();
+  return dy;
 }
 
-void Pass::backward() {
+at::Tensor Pass::backward(at::Tensor dy) {
+  const auto visits = backward_visits(c_.recompute, c_.part.layers);
+  const auto next_of = [&](std::size_t visit) {
+    return visit < visits.size() ? std::optional(unit(visits[visit].layer)) : std::nullopt;
+  };
+  if (c_.part.last) dy = head(next_of(0));
   const PhaseScope phase(Phase::backward);
-  head_backward();
-  for (std::size_t layer = c_.weights.blocks.size(); layer-- > 0;) {
-    at::Tensor x = std::move(inputs_.back());
-    inputs_.pop_back();
-    BlockState state;
-    if (c_.recompute) {
-      state = block_state(block(layer), x);
+  for (std::size_t i = 0; i < visits.size(); ++i) {
+    const std::int64_t layer = visits[i].layer;
+    c_.windows.enter(unit(layer), next_of(i + 1));
+    if (visits[i].kind == BackwardVisit::Kind::rebuild) {
+      rebuild(layer);
     } else {
-      state = std::move(states_.back());
-      states_.pop_back();
+      c_.windows.open_gradients(unit(layer));
+      block_backward(layer, visits[i].kind == BackwardVisit::Kind::rebuild_and_backward, dy);
     }
-    block_backward(block(layer), std::move(state), std::move(x), dy_);
+    c_.windows.leave(unit(layer));
+    if (visits[i].kind != BackwardVisit::Kind::rebuild) c_.windows.complete_gradients(unit(layer));
   }
-  c_.kernels.embed_backward(in_.ids, dy_, c_.weights.embedding, seq());
-  dy_.reset();
+  if (c_.part.first) embedding_backward(dy);
+  c_.windows.end_backward();
+  return c_.part.first ? at::Tensor() : dy;
 }
 
-}  // namespace
+at::Tensor Pass::head(std::optional<std::int64_t> next) {
+  const std::int64_t unit = c_.part.head_unit();
+  {
+    const PhaseScope phase(Phase::forward);
+    c_.windows.enter(unit, next);
+    head_forward();
+  }
+  loss_ = loss_and_gradient();
+  const PhaseScope phase(Phase::backward);
+  c_.windows.open_gradients(unit);
+  at::Tensor dy = head_backward();
+  c_.windows.leave(unit);
+  c_.windows.complete_gradients(unit);
+  return dy;
+}
+
+void Pass::rebuild(std::int64_t layer) {
+  const SpendingScope spending(Spending::recompute);
+  const auto at = static_cast<std::size_t>(layer);
+  states_[at] = block_state(block(layer), inputs_[at]);
+  inputs_[at + 1] = block_output(block(layer), states_[at]);
+}
+
+void Pass::block_backward(std::int64_t layer, bool rebuilt, const at::Tensor& dy) {
+  const auto at = static_cast<std::size_t>(layer);
+  at::Tensor x = std::move(inputs_[at]);
+  BlockState state;
+  if (rebuilt) {
+    const SpendingScope spending(Spending::recompute);
+    state = block_state(block(layer), x);
+  } else {
+    state = std::move(states_[at]);
+  }
+  worker::block_backward(block(layer), std::move(state), std::move(x), dy);
+}
+
+void Pass::embedding_backward(const at::Tensor& dy) {
+  const std::int64_t unit = c_.part.embedding_unit();
+  const EmbeddingWeights& w = c_.weights.embedding;
+  c_.windows.open_gradients(unit);
+  {
+    const at::Tensor whole = c_.tensor.gathered(dy);
+    c_.kernels.embed_backward(in_.ids, whole, w.tokens_gradient, vocab());
+  }
+  if (w.positions_gradient.defined()) {
+    c_.kernels.positions_backward(dy, c_.tensor.first_row(rows()), in_.seq, w.positions_gradient);
+  }
+  c_.windows.complete_gradients(unit);
+}
 
 double forward_backward(const PassContext& context, MicroBatch micro_batch) {
-  return Pass(context, std::move(micro_batch)).run();
+  Pass pass(context, std::move(micro_batch));
+  pass.forward({});
+  pass.backward({});
+  return pass.loss();
 }
 
 }  // namespace planwright::worker

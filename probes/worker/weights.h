@@ -7,7 +7,8 @@
 #include "estimator/spec/model_spec.h"
 
 /// The parameters as the passes see them: views into the flat buffers. A gradient view is where
-/// the gradient is added to. A bias that a layer does not have is an undefined tensor.
+/// the gradient is added to. A bias that a layer does not have is an undefined tensor, and so is a
+/// weight that is sharded and not gathered.
 namespace planwright::worker {
 
 struct NormWeights {
@@ -39,7 +40,9 @@ struct RotaryTables {
   at::Tensor cos, sin;
 };
 
+/// This rank's part of the model: what the part does not have stays undefined.
 struct ModelWeights {
+  at::TensorOptions options;  ///< of the weights and the activations
   EmbeddingWeights embedding;
   std::vector<BlockWeights> blocks;
   NormWeights final_norm;

@@ -13,6 +13,7 @@ namespace {
 const char* const kLlama =
     "--model llama-2-7b --device A100-SXM4-80GB --devices 8 --seq 4096 "
     "--global-batch 64 ";
+const char* const kDataParallel = "--tp 1 --pp 1 --hsdp 1 --zero 0,1 --recompute none,full ";
 const char* const kTiny =
     "--model tiny-llama-kind --device cpu --devices 2 --seq 64 --global-batch 8 ";
 
@@ -100,7 +101,7 @@ TEST_F(CommandProcess, CallsAnIllegalCandidateInvalidWithExitCode2) {
   EXPECT_EQ(this->json(std::string("probe ") + kTiny + "--dp 3", 2)["verdict"], "invalid");
   EXPECT_EQ(this->json(std::string("estimate ") + kTiny + "--micro-batch 3", 2)["verdict"],
             "invalid");
-  EXPECT_EQ(this->json(std::string("estimate ") + kTiny + "--tp 2", 2)["verdict"], "invalid");
+  EXPECT_EQ(this->json(std::string("estimate ") + kTiny + "--cp 2", 2)["verdict"], "invalid");
 }
 
 TEST_F(CommandProcess, PlansByRank) {
@@ -122,7 +123,7 @@ TEST_F(CommandProcess, PlansByRank) {
 }
 
 TEST_F(CommandProcess, SaysWhyNothingFitsWithExitCode3) {
-  const std::string line = std::string("plan ") + kLlama + "--memory 20GiB";
+  const std::string line = std::string("plan ") + kLlama + "--memory 2GiB";
   const CommandResult result = run(line);
   EXPECT_EQ(result.code, 3);
   for (const char* part : {"none of the", "GiB", "would fit"}) {
@@ -132,7 +133,8 @@ TEST_F(CommandProcess, SaysWhyNothingFitsWithExitCode3) {
 }
 
 TEST_F(CommandProcess, SaysWhichRulesLeaveNothingLegal) {
-  const CommandResult result = run(std::string("plan ") + kLlama + "--micro-batch 5");
+  const CommandResult result =
+      run(std::string("plan ") + kLlama + kDataParallel + "--micro-batch 5");
   EXPECT_EQ(result.code, 3);
   EXPECT_NE(result.err.find("is legal; rules that they break: global_batch_divides 4;"),
             std::string::npos)
@@ -141,8 +143,8 @@ TEST_F(CommandProcess, SaysWhichRulesLeaveNothingLegal) {
 }
 
 TEST_F(CommandProcess, ExplainsWhatItDropped) {
-  const Json json =
-      this->json(std::string("plan ") + kLlama + "--micro-batch 1,5 --explain-dropped", 0);
+  const Json json = this->json(
+      std::string("plan ") + kLlama + kDataParallel + "--micro-batch 1,5 --explain-dropped", 0);
   ASSERT_EQ(json["rules"].size(), 2u);
   EXPECT_EQ(json["rules"][0]["count"], 4);
   EXPECT_NE(json["rules"][0]["fix"], "");
@@ -192,6 +194,9 @@ global_batch = 64
 [candidate]
 zero = 0
 [space]
+tp = 1
+pp = 1
+hsdp = 1
 zero = [0, 1]
 recompute = "full"
 micro_batch = [1, 2]

@@ -86,8 +86,8 @@ TEST(PrintRanking, ExplainsTheRulesIfAsked) {
 
 TEST(PrintProbe, ComparesPredictionAndMeasurement) {
   const Trial trial = printed_trial(3, 1301, mib(2));
-  expect_golden("probe", probe_text(printed_cpu_problem(), trial.candidate, trial.estimate,
-                                    trial.outcome, kPlain));
+  expect_golden("probe", probe_text(printed_cpu_problem(), trial.candidate, trial.scope,
+                                    trial.estimate, trial.outcome, kPlain));
 }
 
 TEST(PrintProbe, SaysHowItEndedOtherwise) {
@@ -98,8 +98,8 @@ TEST(PrintProbe, SaysHowItEndedOtherwise) {
   crashed.value = Failure{OutcomeKind::crashed, "rank 1 was ended by SIGKILL", "last words", 1};
   EXPECT_EQ(outcome_text(crashed, kPlain), "crashed: rank 1 was ended by SIGKILL");
   const Trial trial = printed_trial(3, 1301, mib(2));
-  const std::string text =
-      probe_text(printed_cpu_problem(), trial.candidate, trial.estimate, crashed, kPlain);
+  const std::string text = probe_text(printed_cpu_problem(), trial.candidate, trial.scope,
+                                      trial.estimate, crashed, kPlain);
   EXPECT_NE(text.find("last words"), std::string::npos);
 }
 

@@ -27,6 +27,8 @@ seq = 32
 global_batch = 8
 precision = "fp32"
 [space]
+tp = 1
+pp = 1
 zero = [0, 1]
 micro_batch = [1, 4]
 recompute = ["none"]

@@ -171,7 +171,7 @@ const WrongInput kRows[] = {
     {"PlanOfOther", "estimate --plan {folder}/notplan.json", "notplan.json|schema"},
 
     {"BadMode", "probe {base} --mode half", "--mode = half|full, shadow or truncated"},
-    {"LaterMode", "probe {base} --mode shadow", "--mode = shadow|did you mean full?"},
+    {"LaterMode", "probe {base} --mode truncated", "--mode = truncated|did you mean shadow?"},
     {"NoSteps", "probe {base} --steps 0", "--steps = 0|at least 1"},
     {"BadTimeout", "probe {base} --timeout 5", "--timeout = 5|needs a unit"},
     {"BadEnvironment", "probe {base} --environment A", "--environment = A|NAME=VALUE"},

@@ -108,7 +108,7 @@ class Calibrate : public ::testing::Test {
   /// The largest instant of backward's products, scratch included.
   Bytes product_peak(const Calibration& calibration, const Candidate& candidate) const {
     const Quantities q = quantify(problem, traits, candidate);
-    const Ledger known = *q.phases[static_cast<std::size_t>(Phase::backward)].product;
+    const Ledger known = *q.stages[0].phases[static_cast<std::size_t>(Phase::backward)].product;
     return known.allocated() + Bytes{std::llround(value_of(calibration, Term::gemm_scratch))};
   }
 
@@ -326,8 +326,8 @@ TEST(PriorCalibration, HasOnlyTheCoefficientsThatApply) {
       {DeviceKind::cpu,
        Precision::fp32,
        1,
-       {Term::link_latency, Term::link_bandwidth, Term::broadcast_bandwidth, Term::gemm_scratch,
-        Term::device_context, Term::communicator, Term::fragmentation}},
+       {Term::link_latency, Term::link_bandwidth, Term::broadcast_bandwidth, Term::overlap,
+        Term::gemm_scratch, Term::device_context, Term::communicator, Term::fragmentation}},
       {DeviceKind::cpu,
        Precision::bf16,
        2,
@@ -335,7 +335,8 @@ TEST(PriorCalibration, HasOnlyTheCoefficientsThatApply) {
       {DeviceKind::cuda,
        Precision::bf16,
        1,
-       {Term::link_latency, Term::link_bandwidth, Term::broadcast_bandwidth, Term::communicator}},
+       {Term::link_latency, Term::link_bandwidth, Term::broadcast_bandwidth, Term::overlap,
+        Term::communicator}},
       {DeviceKind::cuda, Precision::bf16, 8, {Term::broadcast_bandwidth}},
   };
   for (const AppliesCase& each : cases) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace planwright::estimator {
 namespace {
 
@@ -10,34 +12,34 @@ constexpr Tensor kLarge{"large", 100, Account::logits};
 
 TEST(Simulator, TakesThePeakOverInstantsNotTheSumOfWhatWasEverAlive) {
   Simulator simulator;
-  simulator.enter();
+  simulator.enter(Phase::forward);
   simulator.run(Script().make(kLarge).drop(kLarge).make(kSmall));
-  EXPECT_EQ(simulator.peaks().tensors.allocated(), Bytes{100});
-  EXPECT_EQ(simulator.peaks().tensors[Account::activations], Bytes{0});
+  EXPECT_EQ(simulator.peaks(Phase::forward).tensors.allocated(), Bytes{100});
+  EXPECT_EQ(simulator.peaks(Phase::forward).tensors[Account::activations], Bytes{0});
   EXPECT_EQ(simulator.live().allocated(), Bytes{10});
 }
 
 TEST(Simulator, WritingIntoALiveTensorAllocatesNothing) {
   Simulator simulator;
-  simulator.enter();
+  simulator.enter(Phase::forward);
   simulator.run(Script().make(kSmall).into(kSmall, "gradient").drop(kSmall));
-  EXPECT_EQ(simulator.peaks().tensors.allocated(), Bytes{10});
+  EXPECT_EQ(simulator.peaks(Phase::forward).tensors.allocated(), Bytes{10});
   EXPECT_EQ(simulator.live(), Ledger{});
 }
 
 TEST(Simulator, WorkspaceOfACallCountsWhileItRunsAndNotAsATensor) {
   Simulator simulator;
-  simulator.enter();
+  simulator.enter(Phase::forward);
   simulator.run(Script().make(kSmall).call("attention", 7, false).drop(kSmall));
-  EXPECT_EQ(simulator.peaks().tensors.allocated(), Bytes{10});
-  EXPECT_EQ(simulator.peaks().kernels.allocated(), Bytes{17});
-  EXPECT_EQ(simulator.peaks().kernels[Account::workspace], Bytes{7});
-  EXPECT_FALSE(simulator.peaks().product.has_value());
+  EXPECT_EQ(simulator.peaks(Phase::forward).tensors.allocated(), Bytes{10});
+  EXPECT_EQ(simulator.peaks(Phase::forward).kernels.allocated(), Bytes{17});
+  EXPECT_EQ(simulator.peaks(Phase::forward).kernels[Account::workspace], Bytes{7});
+  EXPECT_FALSE(simulator.peaks(Phase::forward).product.has_value());
 }
 
 TEST(Simulator, TheLargestInstantWithUnknownScratchIsKeptApart) {
   Simulator simulator;
-  simulator.enter();
+  simulator.enter(Phase::forward);
   simulator.run(Script()
                     .make(kLarge)
                     .drop(kLarge)
@@ -46,33 +48,44 @@ TEST(Simulator, TheLargestInstantWithUnknownScratchIsKeptApart) {
                     .call("product", 0, true)
                     .drop(kSmall)
                     .call("product", 0, true));
-  EXPECT_EQ(simulator.peaks().kernels.allocated(), Bytes{100});
-  EXPECT_EQ(simulator.peaks().product.value().allocated(), Bytes{10});
+  EXPECT_EQ(simulator.peaks(Phase::forward).kernels.allocated(), Bytes{100});
+  EXPECT_EQ(simulator.peaks(Phase::forward).product.value().allocated(), Bytes{10});
 }
 
 TEST(Simulator, APhaseBeginsWithWhatIsAlive) {
   Simulator simulator;
-  simulator.enter();
+  simulator.enter(Phase::forward);
   simulator.run(Script().make(kLarge));
-  simulator.enter();
+  simulator.enter(Phase::backward);
   simulator.run(Script().drop(kLarge).make(kSmall));
-  EXPECT_EQ(simulator.peaks().tensors.allocated(), Bytes{100});
+  EXPECT_EQ(simulator.peaks(Phase::backward).tensors.allocated(), Bytes{100});
 }
 
-TEST(Simulator, RepeatingEqualsRunningTheScriptThatOften) {
+TEST(Simulator, APhaseThatIsEnteredAgainKeepsItsLargestInstants) {
+  Simulator simulator;
+  simulator.enter(Phase::forward);
+  simulator.run(Script().make(kLarge).drop(kLarge));
+  simulator.enter(Phase::backward);
+  simulator.enter(Phase::forward);
+  simulator.run(Script().make(kSmall));
+  EXPECT_EQ(simulator.peaks(Phase::forward).tensors.allocated(), Bytes{100});
+  EXPECT_EQ(simulator.peaks(Phase::backward).tensors, Ledger{});
+}
+
+TEST(Simulator, RepeatingEqualsRunningTheBodyThatOften) {
   const Script growing = Script().make(kLarge).make(kSmall).call("x", 3, true).drop(kLarge);
   const Script shrinking = Script().make(kLarge).drop(kSmall).call("x", 4, true).drop(kLarge);
   for (const int count : {0, 1, 2, 7}) {
     Simulator stepped, repeated;
-    for (Simulator* each : {&stepped, &repeated}) each->enter();
-    for (int i = 0; i < count; ++i) stepped.run(growing);
-    repeated.repeat(growing, count);
-    EXPECT_EQ(stepped.peaks(), repeated.peaks()) << count;
-    for (Simulator* each : {&stepped, &repeated}) each->enter();
-    for (int i = 0; i < count; ++i) stepped.run(shrinking);
-    repeated.repeat(shrinking, count);
-    EXPECT_EQ(stepped.peaks(), repeated.peaks()) << count;
-    EXPECT_EQ(stepped.live(), repeated.live()) << count;
+    for (const auto& [phase, script] :
+         {std::pair(Phase::forward, growing), std::pair(Phase::backward, shrinking)}) {
+      stepped.enter(phase);
+      repeated.enter(phase);
+      for (int i = 0; i < count; ++i) stepped.run(script);
+      repeated.repeat(count, [&, &script = script] { repeated.run(script); });
+      EXPECT_EQ(stepped.peaks(phase), repeated.peaks(phase)) << count;
+      EXPECT_EQ(stepped.live(), repeated.live()) << count;
+    }
   }
 }
 

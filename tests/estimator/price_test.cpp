@@ -70,10 +70,12 @@ TEST(MessageTime, FollowsTheAlphaBetaFormulas) {
 
 TEST(PeakTerms, TakeTheLargestInstantWithScratchWhereItIsTaken) {
   Quantities q;
-  for (std::size_t i = 0; i < q.phases.size(); ++i) q.phases[i].phase = static_cast<Phase>(i);
-  q.phases[1].kernels[Account::activations] = Bytes{1000};
-  q.phases[3].product.emplace();
-  (*q.phases[3].product)[Account::activations] = Bytes{800};
+  q.stages.resize(2);
+  auto& phases = q.stages[1].phases;
+  for (std::size_t i = 0; i < phases.size(); ++i) phases[i].phase = static_cast<Phase>(i);
+  phases[1].kernels[Account::activations] = Bytes{1000};
+  phases[3].product.emplace();
+  (*phases[3].product)[Account::activations] = Bytes{800};
   Values<double> v{};
   v[Term::gemm_scratch] = 100;
   EXPECT_EQ(peak_terms(q, v).allocated, 1000);
@@ -82,6 +84,7 @@ TEST(PeakTerms, TakeTheLargestInstantWithScratchWhereItIsTaken) {
   EXPECT_EQ(peak_terms(q, v).allocated, 1100);
   EXPECT_EQ(peak_terms(q, v).phase->phase, Phase::backward);
   EXPECT_TRUE(peak_terms(q, v).product);
+  EXPECT_EQ(peak_terms(q, v).stage, 1u);
 }
 
 class PriceOf : public ::testing::Test {

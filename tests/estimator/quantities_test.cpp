@@ -18,8 +18,13 @@ using testing::fake_traits;
 using testing::tiny_gpt;
 using testing::tiny_llama;
 
+const StageQuantities& only_stage(const Quantities& q) {
+  EXPECT_EQ(q.stages.size(), 1u);
+  return q.stages.front();
+}
+
 const PhaseBytes& phase_of(const Quantities& q, Phase phase) {
-  return q.phases[static_cast<std::size_t>(phase)];
+  return only_stage(q).phases[static_cast<std::size_t>(phase)];
 }
 
 struct LedgerCase {
@@ -55,7 +60,7 @@ TEST(StateLedger, AddsUpAsDerivedByHand) {
   for (const LedgerCase& each : cases) {
     const Problem problem = fake_problem(each.model, each.dp, each.precision);
     const Quantities q = quantify(problem, fake_traits(), data_parallel(each.dp, each.zero, 1));
-    for (const Ledger& ledger : {q.loaded, phase_of(q, Phase::optimizer).tensors}) {
+    for (const Ledger& ledger : {only_stage(q).loaded, phase_of(q, Phase::optimizer).tensors}) {
       EXPECT_EQ(ledger[Account::parameters].value, each.parameters) << each.what;
       EXPECT_EQ(ledger[Account::gradients].value, each.gradients) << each.what;
       EXPECT_EQ(ledger[Account::optimizer].value, each.optimizer) << each.what;
@@ -68,8 +73,8 @@ TEST(StateLedger, HasNoMomentsUnderSgdAndNoTablesWithLearnedPositions) {
   Problem problem = fake_problem(tiny_gpt(), 1, Precision::fp32);
   problem.workload.optimizer = OptimizerKind::sgd;
   const Quantities q = quantify(problem, fake_traits(), data_parallel(1, 0, 1));
-  EXPECT_EQ(q.loaded[Account::optimizer], Bytes{});
-  EXPECT_EQ(q.loaded[Account::parameters], q.loaded[Account::gradients]);
+  EXPECT_EQ(only_stage(q).loaded[Account::optimizer], Bytes{});
+  EXPECT_EQ(only_stage(q).loaded[Account::parameters], only_stage(q).loaded[Account::gradients]);
 }
 
 /// Embedding and head 50 + 24 each, five norms of 24, and per block qkv 64 + 24, out 24 + 32,
@@ -80,7 +85,7 @@ TEST(StateLedger, HasRowsAndColumnsInPlaceOfFactoredMoments) {
   traits.holdings[4].copies = 1;
   const Problem problem = fake_problem(tiny_llama(), 1, Precision::fp32);
   const Quantities q = quantify(problem, traits, data_parallel(1, 0, 1));
-  EXPECT_EQ(q.loaded[Account::optimizer].value, 4 * 892 + 4);
+  EXPECT_EQ(only_stage(q).loaded[Account::optimizer].value, 4 * 892 + 4);
 }
 
 /// A holding that lives in some phases only is counted in those.
@@ -89,7 +94,7 @@ TEST(StateLedger, KeepsAHoldingToItsPhases) {
   traits.holdings[3].from = Phase::optimizer;  // the master weights
   const Problem problem = fake_problem(tiny_llama(), 1, Precision::bf16);
   const Quantities q = quantify(problem, traits, data_parallel(1, 0, 1));
-  EXPECT_EQ(q.loaded[Account::optimizer].value, 8 * 12928 + 4);
+  EXPECT_EQ(only_stage(q).loaded[Account::optimizer].value, 8 * 12928 + 4);
   EXPECT_EQ(phase_of(q, Phase::backward).tensors[Account::optimizer].value, 8 * 12928 + 4);
   EXPECT_EQ(phase_of(q, Phase::optimizer).tensors[Account::optimizer].value, 12 * 12928 + 4);
 }
@@ -105,8 +110,9 @@ TEST(StateLedger, OfASevenBillionModelIsWhatEveryoneKnows) {
   problem.workload.global_batch = 64;
   QuantityTable table(problem, fake_traits(25'000'000));
   const std::int64_t beside = 4 * 2048 * 128 + 4;
-  EXPECT_EQ(table.quantify(data_parallel(8, 0, 1)).loaded.allocated().value, 18 * n + beside);
-  EXPECT_EQ(table.quantify(data_parallel(8, 1, 1)).loaded.allocated().value,
+  EXPECT_EQ(table.quantify(data_parallel(8, 0, 1)).stages[0].loaded.allocated().value,
+            18 * n + beside);
+  EXPECT_EQ(table.quantify(data_parallel(8, 1, 1)).stages[0].loaded.allocated().value,
             6 * n + 12 * n / 8 + beside);
 }
 
@@ -114,18 +120,28 @@ TEST(StateLedger, OfASevenBillionModelIsWhatEveryoneKnows) {
 TEST(PhaseLedger, IsTheStatesPlusTheMicroBatchsPeak) {
   const Problem problem = fake_problem(tiny_llama(), 1, Precision::fp32);
   const Quantities q = quantify(problem, fake_traits(), data_parallel(1, 0, 1));
-  EXPECT_EQ((phase_of(q, Phase::backward).tensors.allocated() - q.loaded.allocated()).value, 47296);
+  const Ledger& loaded = only_stage(q).loaded;
+  EXPECT_EQ((phase_of(q, Phase::backward).tensors.allocated() - loaded.allocated()).value, 47296);
   EXPECT_EQ(phase_of(q, Phase::backward).tensors[Account::logits].value, 3200);
-  EXPECT_EQ(phase_of(q, Phase::reduce).tensors, q.loaded);
+  EXPECT_EQ(phase_of(q, Phase::reduce).tensors, loaded);
 }
 
 TEST(PhaseLedger, AnAcceleratorsLibraryScratchIsThereInEveryPhaseButLoad) {
   Problem problem = fake_problem(tiny_llama(), 1, Precision::fp32);
   problem.cluster.device.kind = DeviceKind::cuda;
   const Quantities q = quantify(problem, fake_traits(), data_parallel(1, 0, 1));
-  for (const PhaseBytes& phase : q.phases) {
+  for (const PhaseBytes& phase : only_stage(q).phases) {
     EXPECT_EQ(phase.product.has_value(), phase.phase != Phase::load);
   }
+}
+
+/// Those of a step, beside the last backward first.
+std::vector<Messages> step_messages(const Problem& problem, const Candidate& candidate) {
+  const Quantities q = quantify(problem, fake_traits(), candidate);
+  std::vector<Messages> all = only_stage(q).beside_last_backward;
+  const auto& after = only_stage(q).messages;
+  all.insert(all.end(), after.begin(), after.end());
+  return all;
 }
 
 /// fp32 with three buckets: one all-reduce each of the 4·12928 bytes of gradients. ZeRO 1 over gloo
@@ -133,9 +149,7 @@ TEST(PhaseLedger, AnAcceleratorsLibraryScratchIsThereInEveryPhaseButLoad) {
 /// it scatters and gathers.
 TEST(Messages, FollowTheTransport) {
   Problem problem = fake_problem(tiny_llama(), 2, Precision::fp32);
-  const auto messages = [&](int zero) {
-    return quantify(problem, fake_traits(), data_parallel(2, zero, 1)).messages;
-  };
+  const auto messages = [&](int zero) { return step_messages(problem, data_parallel(2, zero, 1)); };
   ASSERT_EQ(messages(0).size(), 1u);
   EXPECT_EQ(messages(0)[0].collective, Collective::all_reduce);
   EXPECT_EQ(messages(0)[0].count, 3);
@@ -156,7 +170,7 @@ TEST(Messages, FollowTheTransport) {
 
 TEST(Messages, WithALossScaleAgreeInOneScalar) {
   const Problem problem = fake_problem(tiny_llama(), 2, Precision::fp16);
-  const auto messages = quantify(problem, fake_traits(), data_parallel(2, 0, 1)).messages;
+  const auto messages = step_messages(problem, data_parallel(2, 0, 1));
   ASSERT_EQ(messages.size(), 2u);
   EXPECT_EQ(messages[1].collective, Collective::all_reduce);
   EXPECT_EQ(messages[1].count, 1);
@@ -165,7 +179,7 @@ TEST(Messages, WithALossScaleAgreeInOneScalar) {
 
 TEST(Messages, OfOneRankAreNone) {
   const Problem problem = fake_problem(tiny_llama(), 1, Precision::fp32);
-  EXPECT_TRUE(quantify(problem, fake_traits(), data_parallel(1, 1, 1)).messages.empty());
+  EXPECT_TRUE(step_messages(problem, data_parallel(1, 1, 1)).empty());
 }
 
 TEST(Messages, UseTheInnermostLinkThatSpansTheRanks) {
@@ -173,9 +187,8 @@ TEST(Messages, UseTheInnermostLinkThatSpansTheRanks) {
   problem.cluster.links.insert(problem.cluster.links.begin(),
                                {"inner", BytesPerSecond{1e10}, Seconds{1e-6}, 2});
   problem.cluster.links.back().span = 4;
-  QuantityTable table(problem, fake_traits());
-  EXPECT_EQ(table.quantify(data_parallel(2, 0, 1)).messages[0].link, 0);
-  EXPECT_EQ(table.quantify(data_parallel(4, 0, 1)).messages[0].link, 1);
+  EXPECT_EQ(step_messages(problem, data_parallel(2, 0, 1))[0].link, 0);
+  EXPECT_EQ(step_messages(problem, data_parallel(4, 0, 1))[0].link, 1);
 }
 
 /// Bytes per owned parameter: gradient, weight read and written, two moments read and written; in
@@ -186,7 +199,9 @@ TEST(OptimizerBytes, CountReadsAndWritesOfWhatARankOwns) {
   const auto bytes = [](Precision precision, int dp, int zero, OptimizerKind kind) {
     Problem problem = fake_problem(tiny_llama(), dp, precision);
     problem.workload.optimizer = kind;
-    return quantify(problem, fake_traits(), data_parallel(dp, zero, 1)).optimizer_bytes;
+    return quantify(problem, fake_traits(), data_parallel(dp, zero, 1))
+        .stages.front()
+        .optimizer_bytes;
   };
   EXPECT_EQ(bytes(Precision::fp32, 1, 0, OptimizerKind::adamw), 12928 * (4 + 8 + 16));
   EXPECT_EQ(bytes(Precision::bf16, 1, 0, OptimizerKind::adamw), 12928 * (4 + 8 + 16 + 4 + 2));
@@ -220,8 +235,10 @@ TEST(QuantityTable, GivesTheSameAsOneCandidateAlone) {
       for (const int micro_batch : {1, 2, 4}) {
         for (const RecomputeKind recompute : {RecomputeKind::none, RecomputeKind::full}) {
           const Candidate candidate = data_parallel(2, zero, micro_batch, recompute);
-          const Quantities alone = quantify(problem, fake_traits(), candidate);
-          const Quantities kept = table.quantify(candidate);
+          const Quantities fresh = quantify(problem, fake_traits(), candidate);
+          const Quantities again = table.quantify(candidate);
+          const StageQuantities& alone = only_stage(fresh);
+          const StageQuantities& kept = only_stage(again);
           EXPECT_EQ(alone.loaded, kept.loaded);
           EXPECT_EQ(alone.forward.matrix_flops, kept.forward.matrix_flops);
           EXPECT_EQ(alone.recompute.bytes, kept.recompute.bytes);
@@ -237,8 +254,8 @@ TEST(QuantityTable, GivesTheSameAsOneCandidateAlone) {
 TEST(QuantityTable, RefusesWhatItsScriptsDoNotExpress) {
   const Problem problem = fake_problem(tiny_gpt(), 2, Precision::bf16);
   std::vector<Candidate> inexpressible(6, data_parallel(2, 0, 1));
-  inexpressible[0].tp = 2;
-  inexpressible[1].zero = 3;
+  inexpressible[0].cp = 2;
+  inexpressible[1].schedule = Schedule::zero_bubble;
   inexpressible[2].attention = AttentionKernel::eager;
   inexpressible[3].loss = LossKernel::chunked;
   inexpressible[4].recompute.kind = RecomputeKind::selective;

@@ -33,7 +33,7 @@ TEST(BlockWork, CountsTheFlopsOfProductsAndAttention) {
   EXPECT_EQ(block_forward_work(shape, block).attention_flops, 4.0 * 32 * 136);
   EXPECT_EQ(block_backward_work(shape, block).matrix_flops, 4.0 * 16 * 5184);
   EXPECT_EQ(block_backward_work(shape, block).attention_flops, 10.0 * 32 * 136);
-  EXPECT_EQ(block_recompute_work(shape, block).matrix_flops, 2.0 * 16 * (5184 - 960));
+  EXPECT_EQ(block_rebuild_work(shape, block, false).matrix_flops, 2.0 * 16 * (5184 - 960));
 }
 
 /// Forward, elements per token: norms 4·24, rotary 2·(32 + 16), residuals 4·24, activation 80 + 40.
@@ -41,7 +41,7 @@ TEST(BlockWork, CountsTheBytesOfMemoryBoundKernels) {
   const StepShape shape = shape_of(tiny_llama(), Precision::fp32);
   const BlockSpec block = tiny_llama().runs[0].block;
   EXPECT_EQ(block_forward_work(shape, block).bytes, 4.0 * 16 * (96 + 96 + 96 + 120));
-  EXPECT_EQ(block_recompute_work(shape, block).bytes, 4.0 * 16 * (96 + 96 + 48 + 120));
+  EXPECT_EQ(block_rebuild_work(shape, block, false).bytes, 4.0 * 16 * (96 + 96 + 48 + 120));
 }
 
 TEST(BlockWork, HalfPrecisionAddsTheAccumulationOfWeightGradients) {
@@ -63,19 +63,19 @@ TEST(BlockWork, BiasesAndPositionsAddTheirKernels) {
 }
 
 /// Three products of 16 x 24 x 50.
-TEST(EndsWork, CountsTheHeadInBothDirections) {
-  const Work work = ends_work(shape_of(tiny_llama(), Precision::fp32), tiny_llama());
-  EXPECT_EQ(work.matrix_flops, 6.0 * 16 * 24 * 50);
-  // Loss 2·50; gather 2·24; scatter 24 + 2·24; norm 6·24; four bytes each.
-  EXPECT_EQ(work.bytes, 4.0 * 16 * (100 + 48 + 72 + 144));
+TEST(EndsWork, CountsHeadAndEmbeddingInBothDirections) {
+  const StepShape shape = shape_of(tiny_llama(), Precision::fp32);
+  EXPECT_EQ(head_work(shape).matrix_flops, 6.0 * 16 * 24 * 50);
+  // Loss 2·50; norm 6·24. Gather 2·24; scatter 24 + 2·24. Four bytes each.
+  EXPECT_EQ(head_work(shape).bytes, 4.0 * 16 * (100 + 144));
+  EXPECT_EQ(embedding_work(shape).bytes, 4.0 * 16 * (48 + 72));
 }
 
 TEST(EndsWork, LearnedPositionsAreASecondTable) {
-  const StepShape shape = shape_of(tiny_gpt(), Precision::fp32);
-  ModelSpec rotary = tiny_gpt();
-  rotary.positions = Positions::rotary;
-  EXPECT_EQ(ends_work(shape, tiny_gpt()).bytes - ends_work(shape, rotary).bytes,
-            4.0 * 16 * 24 * (1 + 3));
+  const StepShape learned = shape_of(tiny_gpt(), Precision::fp32);
+  StepShape rotary = learned;
+  rotary.rotary = true;
+  EXPECT_EQ(embedding_work(learned).bytes - embedding_work(rotary).bytes, 4.0 * 16 * 24 * (1 + 3));
 }
 
 }  // namespace

@@ -111,6 +111,7 @@ TEST(BuiltinTraits, TheBucketSizeIsAKnob) {
 struct RuleCase {
   const char* rule;
   std::function<void(Problem&, Candidate&)> change;
+  Candidate candidate = {.dp = 2};
 };
 
 TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
@@ -173,12 +174,41 @@ TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
          p.workload.precision = Precision::fp32;
          p.workload.recipe = *traits().recipe(Precision::fp32);
        }},
-      {"no_stages", [](Problem&, Candidate& c) { c.stages = {StagePlan{}}; }},
+      {"tp_divides_heads",
+       [](Problem& p, Candidate&) { p.model.runs[0].block.heads = 3; },
+       {.tp = 2}},
+      {"tp_divides_kv_heads",
+       [](Problem& p, Candidate&) { p.model.runs[0].block.kv_heads = 1; },
+       {.tp = 2}},
+      {"tp_divides_ffn", [](Problem& p, Candidate&) { p.model.runs[0].block.ffn = 41; }, {.tp = 2}},
+      {"sp_needs_tp", [](Problem&, Candidate& c) { c.sp = true; }},
+      {"sp_divides_sequence",
+       [](Problem& p, Candidate&) { p.workload.seq = 15; },
+       {.tp = 2, .sp = true}},
+      {"pp_within_layers", [](Problem& p, Candidate&) { p.model.runs[0].count = 1; }, {.pp = 2}},
+      {"stages_hold_the_model",
+       [](Problem&, Candidate& c) {
+         c.stages = {StagePlan{2, {}, {}}, StagePlan{}};
+       },
+       {.pp = 2}},
+      {"stages_alike",
+       [](Problem&, Candidate& c) {
+         c.stages = {StagePlan{1, {}, {}}, StagePlan{1, {}, {}}};
+         c.stages[1].recompute.kind = RecomputeKind::full;
+       },
+       {.pp = 2}},
+      {"schedule_needs_stages", [](Problem&, Candidate& c) { c.schedule = Schedule::gpipe; }},
+      {"hsdp_divides_dp", [](Problem&, Candidate& c) { c.hsdp = 3; }, {.dp = 2, .zero = 1}},
+      {"hsdp_leaves_shards", [](Problem&, Candidate& c) { c.hsdp = 2; }, {.dp = 2, .zero = 1}},
+      {"recompute_within_stage",
+       [](Problem&, Candidate& c) {
+         c.recompute = {RecomputeKind::chunk, 3, {}};
+       }},
   };
   EXPECT_TRUE(broken_rules(llama(), testing::data_parallel(2, 1, 2)).empty());
   for (const RuleCase& each : cases) {
     Problem problem = llama();
-    Candidate candidate = testing::data_parallel(2, 0, 1);
+    Candidate candidate = each.candidate;
     each.change(problem, candidate);
     EXPECT_EQ(broken_rules(problem, candidate), std::vector<std::string>{each.rule});
   }
@@ -253,14 +283,14 @@ TEST(BuiltinEmit, SaysWhatThePlanRestsOn) {
 TEST(BuiltinEmit, RefusesAPlanThatTheWorkerCannotRun) {
   auto asked = request("/tmp");
   asked.source = "p.json";
-  asked.plan.candidate.zero = 3;
+  asked.plan.candidate.zero = 4;
   try {
     emit(asked);
     FAIL() << "no error";
   } catch (const InputError& error) {
     EXPECT_EQ(error.fault().file, "p.json");
     EXPECT_EQ(error.fault().key, "candidate");
-    EXPECT_EQ(error.fault().rule, "builtin does not support zero 3; use zero 0 or 1");
+    EXPECT_EQ(error.fault().rule, "builtin does not support zero 4; use zero 0, 1, 2 or 3");
     EXPECT_EQ(error.fault().nearest, "");
   }
 }

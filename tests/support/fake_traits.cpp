@@ -80,6 +80,7 @@ TargetTraits fake_traits(std::int64_t bucket_elements) {
     return kind == DeviceKind::cpu ? Transport::gloo : Transport::nccl;
   };
   traits.bucket_elements = [bucket_elements](const Candidate&) { return bucket_elements; };
+  traits.overlaps = [](const Candidate&) { return true; };
   return traits;
 }
 

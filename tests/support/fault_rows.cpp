@@ -133,10 +133,11 @@ Rows signals() {
   return rows;
 }
 
-estimator::Quantities quantities(const probes::TrainJob& job) {
+/// The only stage's.
+estimator::StageQuantities quantities(const probes::TrainJob& job) {
   TargetTraits traits = targets::builtin::traits();
   traits.kernels = [&](DeviceKind) { return job.kernels; };
-  return estimator::quantify(job.problem, traits, job.candidate);
+  return estimator::quantify(job.problem, traits, job.candidate).stages.front();
 }
 
 /// What is alive at the largest instant of `phase`, workspace included.

@@ -202,7 +202,8 @@ std::string healthy_probe(int ranks, const RunOptions& options) {
     return fmt::format("{} {}", end_text(outcome),
                        outcome.failure() ? outcome.failure()->detail : "");
   }
-  const auto expected = estimator::quantify(job.problem, targets::builtin::traits(), job.candidate);
+  const auto expected =
+      estimator::quantify(job.problem, targets::builtin::traits(), job.candidate).stages.at(0);
   Bytes peak;
   for (const auto& phase : expected.phases) peak = std::max(peak, phase.tensors.tensors());
   for (const RankMeasurement& rank : measured->ranks) {

@@ -1,16 +1,29 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "launcher/probe_runner.h"
+#include "tests/support/layouts.h"
 #include "tests/support/ledger_cells.h"
 
 namespace planwright::testing {
 
-/// What the CPU worker measured in one cell, held against the estimate, on every rank.
+/// One plan for which the estimator and the CPU worker are compared byte by byte.
+struct LedgerCase {
+  std::string name;
+  Problem problem;
+  Candidate candidate;
+};
+
+LedgerCase case_of(const LedgerCell& cell);
+/// A layout in fp32 or bf16.
+LedgerCase case_of(LayoutModel model, const Candidate& layout, Precision precision);
+
+/// What the CPU worker measured in one case, held against the estimate, on every rank.
 struct LedgerComparison {
-  LedgerCell cell;
+  std::size_t index = 0;  ///< of the case
   /// Accounts that differ when everything is loaded and at the end of a step, by even one byte:
   /// "rank 1, step_end, optimizer: estimated 4096, measured 4160". Empty: exact.
   std::vector<std::string> state_faults;
@@ -21,9 +34,13 @@ struct LedgerComparison {
   double allocated_difference = 0;
 };
 
-/// Trains every cell for a warm-up and a measured step; those of equal dp, which stand together in
-/// the result, in one set of processes. A WorldError if one of them does not end well.
-std::vector<LedgerComparison> compare_ledgers(const std::vector<LedgerCell>& cells,
+/// Trains every case for a warm-up and a measured step, those of equal world size in one set of
+/// processes; in the order of the cases. A WorldError if one of them does not end well.
+std::vector<LedgerComparison> compare_ledgers(const std::vector<LedgerCase>& cases,
                                               const launcher::RunOptions& options);
+
+/// Plays each of `ranks` of the case in shadow scope, in one process.
+LedgerComparison compare_shadow(const LedgerCase& each, const std::vector<int>& ranks,
+                                const launcher::RunOptions& options);
 
 }  // namespace planwright::testing

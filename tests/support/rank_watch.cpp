@@ -26,7 +26,9 @@ constexpr const char* kMark = "PLANWRIGHT_TEST";
 /// Empty if the process is gone.
 std::string proc_text(pid_t pid, const char* name) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/" + name, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << file.rdbuf();  // a process that goes meanwhile sets a flag, where an iterator throws
+  return text.str();
 }
 
 std::set<pid_t> all_pids() {

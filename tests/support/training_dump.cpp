@@ -4,8 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
+#include "estimator/spec/model_part.h"
+#include "estimator/spec/rank_grid.h"
 #include "estimator/spec/text_file.h"
 
 namespace planwright::testing {
@@ -33,15 +37,79 @@ double relative_difference(const double* actual, const double* expected, std::in
   return difference == 0 ? 0 : difference / largest;
 }
 
+std::int64_t numel_of(const std::vector<PartTensor>& parts) {
+  std::int64_t sum = 0;
+  for (const PartTensor& part : parts) sum += part.tensor.numel();
+  return sum;
+}
+
+/// The whole model's values, put together from the ranks' parts.
+class Assembly {
+ public:
+  explicit Assembly(const ModelSpec& model) {
+    for (const ParameterTensor& tensor : parameter_tensors(model)) {
+      begins_[tensor.name] = values_.size();
+      values_.resize(values_.size() + static_cast<std::size_t>(tensor.numel()), kMissing);
+    }
+  }
+
+  /// `next`: the values of a rank's tensors, one after another.
+  void place(const std::vector<PartTensor>& parts, const double* next) {
+    for (const PartTensor& part : parts) {
+      const std::int64_t width = part.whole.size() == 2 ? part.whole[1] : 1;
+      for (const Stretch& rows : part.rows) {
+        for (std::int64_t row = rows.first; row < rows.first + rows.count; ++row) {
+          for (std::int64_t i = 0; i < part.columns.count; ++i, ++next) {
+            if (row >= part.whole[0]) {
+              require_zero(part.tensor.name, *next);
+            } else {
+              put(part.tensor.name, row * width + part.columns.first + i, *next);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  std::vector<double> take() { return std::move(values_); }
+
+ private:
+  static constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+
+  static void require_zero(const std::string& name, double value) {
+    if (value != 0) throw std::runtime_error(name + " has a value in its padding");
+  }
+
+  /// A value that two ranks hold may differ by what two orders of summing do.
+  void put(const std::string& name, std::int64_t index, double value) {
+    double& place = values_[begins_.at(name) + static_cast<std::size_t>(index)];
+    if (!std::isnan(place) && std::abs(place - value) > 1e-12 * (1 + std::abs(place))) {
+      throw std::runtime_error("two ranks hold different values of " + name);
+    }
+    place = value;
+  }
+
+  std::map<std::string, std::size_t> begins_;
+  std::vector<double> values_;
+};
+
 }  // namespace
 
-TrainingDump read_training_dump(const std::string& prefix, const ModelSpec& model) {
-  const std::int64_t count = parameter_counts(model).total;
+TrainingDump read_training_dump(const std::string& prefix, const ModelSpec& model,
+                                const Candidate& candidate) {
   TrainingDump dump;
-  dump.gradients = read_doubles(prefix + ".gradients", count + 1);
-  dump.loss = dump.gradients.front();
-  dump.gradients.erase(dump.gradients.begin());
-  dump.weights = read_doubles(prefix + ".weights", count);
+  Assembly gradients(model), weights(model);
+  for (int rank = 0; rank < candidate.world(); ++rank) {
+    if (place_of(candidate, rank).dp != 0) continue;
+    const auto parts = part_tensors(model, model_part(model, candidate, rank));
+    const std::string mine = prefix + "." + std::to_string(rank);
+    const auto of_gradients = read_doubles(mine + ".gradients", 1 + numel_of(parts));
+    dump.loss = of_gradients.front();
+    gradients.place(parts, of_gradients.data() + 1);
+    weights.place(parts, read_doubles(mine + ".weights", numel_of(parts)).data());
+  }
+  dump.gradients = gradients.take();
+  dump.weights = weights.take();
   return dump;
 }
 

@@ -3,21 +3,23 @@
 #include <string>
 #include <vector>
 
+#include "estimator/spec/candidate.h"
 #include "estimator/spec/model_spec.h"
 
 namespace planwright::testing {
 
-/// What rank 0 of a training job wrote because of TrainJob::dump. Tensors stand one after another
-/// in the order of parameter_tensors.
+/// What the ranks of a training job wrote because of TrainJob::dump, put together. Tensors stand
+/// one after another in the order of parameter_tensors.
 struct TrainingDump {
   double loss = 0;                ///< of the first step
   std::vector<double> gradients;  ///< of the first step
   std::vector<double> weights;    ///< after the last step
 };
 
-/// `prefix` is TrainJob::dump. A std::runtime_error unless both files are there and have as many
-/// numbers as the model has parameters.
-TrainingDump read_training_dump(const std::string& prefix, const ModelSpec& model);
+/// `prefix` is TrainJob::dump. A std::runtime_error unless every rank's files are there and have as
+/// many numbers as its part of the model, and what two ranks hold is the same in both.
+TrainingDump read_training_dump(const std::string& prefix, const ModelSpec& model,
+                                const Candidate& candidate);
 
 /// A tensor's largest |actual - expected| as a fraction of its largest |expected|.
 struct TensorDifference {

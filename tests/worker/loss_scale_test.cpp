@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model_fixture.h"
+#include "probes/worker/collectives.h"
 #include "probes/worker/device_memory.h"
 #include "probes/worker/optimizer.h"
 #include "rank_processes.h"
@@ -27,74 +28,69 @@ PrecisionRecipe recipe(Precision precision) {
   return fake_problem(tiny_gpt(), 1, precision).workload.recipe;
 }
 
-struct Alone {
-  probes::ProbeRequest request;
-  Collectives collectives{request, 0};
-};
-
 const float kBad[] = {std::numeric_limits<float>::infinity(),
                       -std::numeric_limits<float>::infinity(),
                       std::numeric_limits<float>::quiet_NaN()};
 
 TEST(LossScale, IsOneAndAcceptsAnythingOutsideFp16) {
-  Alone alone;
+  Group alone(0, 1, nullptr);
   for (const Precision precision : {Precision::fp64, Precision::fp32, Precision::bf16}) {
     const Bytes before = live_memory().allocated();
     LossScale scale(recipe(precision), at::kCPU);
     EXPECT_EQ(live_memory().allocated(), before);
-    EXPECT_TRUE(scale.accept({at::ones({3}).fill_(kBad[0])}, alone.collectives));
+    EXPECT_TRUE(scale.accept({at::ones({3}).fill_(kBad[0])}, alone));
     EXPECT_EQ(scale.value(), 1);
   }
 }
 
 TEST(LossScale, HalvesOnAnythingThatIsNotFinite) {
-  Alone alone;
+  Group alone(0, 1, nullptr);
   for (const at::ScalarType type : {at::kFloat, at::kHalf}) {
     LossScale scale(recipe(Precision::fp16), at::kCPU);
     double expected = 65536;
     for (const float bad : kBad) {
       EXPECT_EQ(scale.value(), expected);
       const at::Tensor gradient = at::ones({100000}, type);
-      EXPECT_TRUE(scale.accept({gradient}, alone.collectives));
+      EXPECT_TRUE(scale.accept({gradient}, alone));
       gradient[77777].fill_(bad);
-      EXPECT_FALSE(scale.accept({at::ones({5}, type), gradient}, alone.collectives));
+      EXPECT_FALSE(scale.accept({at::ones({5}, type), gradient}, alone));
       expected /= 2;
     }
   }
 }
 
 TEST(LossScale, DoublesAfterTwoThousandGoodStepsInARow) {
-  Alone alone;
+  Group alone(0, 1, nullptr);
   LossScale scale(recipe(Precision::fp16), at::kCPU);
   const at::Tensor good = at::ones({4}), bad = at::ones({4}).fill_(kBad[0]);
-  for (int i = 0; i < 1999; ++i) scale.accept({good}, alone.collectives);
-  scale.accept({bad}, alone.collectives);
+  for (int i = 0; i < 1999; ++i) scale.accept({good}, alone);
+  scale.accept({bad}, alone);
   EXPECT_EQ(scale.value(), 32768);
-  for (int i = 0; i < 1999; ++i) scale.accept({good}, alone.collectives);
+  for (int i = 0; i < 1999; ++i) scale.accept({good}, alone);
   EXPECT_EQ(scale.value(), 32768);
-  scale.accept({good}, alone.collectives);
+  scale.accept({good}, alone);
   EXPECT_EQ(scale.value(), 65536);
 }
 
 TEST(LossScale, DoesNotFallBelowOne) {
-  Alone alone;
+  Group alone(0, 1, nullptr);
   LossScale scale(recipe(Precision::fp16), at::kCPU);
-  for (int i = 0; i < 40; ++i) scale.accept({at::ones({4}).fill_(kBad[2])}, alone.collectives);
+  for (int i = 0; i < 40; ++i) scale.accept({at::ones({4}).fill_(kBad[2])}, alone);
   EXPECT_EQ(scale.value(), 1);
 }
 
 TEST(LossScale, AllocatesTwoScalarsOnceAndLeavesTheGradients) {
-  Alone alone;
+  Group alone(0, 1, nullptr);
   const Bytes before = live_memory().allocated();
   LossScale scale(recipe(Precision::fp16), at::kCPU);
   EXPECT_EQ(live_memory().allocated(), before + Bytes{8});
   for (const at::ScalarType type : {at::kFloat, at::kHalf}) {
     const at::Tensor gradient = at::ones({100001}, type).fill_(1e-7);
     const at::Tensor copy = gradient.clone();
-    scale.accept({gradient}, alone.collectives);
+    scale.accept({gradient}, alone);
     reset_memory_peaks();
     const Bytes held = live_memory().allocated();
-    scale.accept({gradient}, alone.collectives);
+    scale.accept({gradient}, alone);
     EXPECT_EQ(memory_peaks().allocated.allocated(), held) << type;
     EXPECT_TRUE(at::equal(gradient, copy));
   }
@@ -103,17 +99,17 @@ TEST(LossScale, AllocatesTwoScalarsOnceAndLeavesTheGradients) {
 /// A scale that no half can carry: the gradients overflow, the step is skipped, the scale halves;
 /// with the usual scale the next one is taken.
 TEST(LossScale, SkipsAStepThatOverflowed) {
-  Alone alone;
+  Group alone(0, 1, nullptr);
   for (const DType gradient : {DType::fp32, DType::fp16}) {
     PrecisionRecipe types = recipe(Precision::fp16);
     types.gradient = gradient;
     LoadedModel model(tiny_gpt(), types);
-    Optimizer optimizer(model.problem.workload, model.state, 0);
+    Optimizer optimizer(model.problem.workload, model.state);
     LossScale scale(types, at::kCPU);
     const auto step = [&](double gradient_scale) {
       model.run(KernelSet::in_place, false, gradient_scale);
       const double unscale = 1 / scale.value();
-      const bool accepted = scale.accept(optimizer.gradients(), alone.collectives);
+      const bool accepted = scale.accept(optimizer.gradients(), alone);
       if (accepted) optimizer.step(unscale);
       return accepted;
     };
@@ -138,7 +134,7 @@ TEST(LossScale, IsAgreedByAllRanks) {
     for (const int overflowed : {0, 1, 2}) {  // the second rank in the second step, then nobody
       const at::Tensor gradient = at::ones({8});
       if (overflowed == number) gradient[3].fill_(kBad[0]);
-      scale.accept({gradient}, collectives);
+      scale.accept({gradient}, collectives.all());
       scales.push_back(scale.value());
     }
   };

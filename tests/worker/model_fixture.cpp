@@ -64,7 +64,13 @@ LoadedModel::Result LoadedModel::run(KernelSet set, bool recompute) {
 }
 
 LoadedModel::Result LoadedModel::run(KernelSet set, bool recompute, double scale) {
-  const PassContext pass{problem.model, state.weights, kernels(set), recompute, scale};
+  Group alone(0, 1, nullptr);
+  const TensorParallel tensor(alone, false);
+  Windows windows;
+  Recompute how;
+  if (recompute) how.kind = RecomputeKind::full;
+  const PassContext pass{problem.model, state.part, state.weights, kernels(set),
+                         tensor,        windows,    how,           scale};
   state.gradients.zero_();
   Result result;
   for (int i = 0; i < kMicroBatches; ++i) {

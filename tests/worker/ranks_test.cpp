@@ -73,7 +73,7 @@ std::vector<Trained> train_all(int dp, const std::string& folder) {
   RankProcesses ranks(request_of(dp, jobs));
   EXPECT_THAT(ranks.wait(), Each(probes::kExitOk));
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    all[i].dump = read_training_dump(jobs[i].dump, all[i].model);
+    all[i].dump = read_training_dump(jobs[i].dump, all[i].model, jobs[i].candidate);
   }
   return all;
 }
@@ -120,8 +120,9 @@ TEST(WorkerProcess, trains_with_every_optimizer_on_two_ranks_like_on_one) {
   }
   for (const probes::TrainJob& job : shared) {
     const std::string name(word(job.problem.workload.optimizer));
-    const auto expected = read_training_dump(folder + "/alone." + name, tiny_llama());
-    expect_equal_tensors(tiny_llama(), read_training_dump(job.dump, tiny_llama()).weights,
+    const auto expected = read_training_dump(folder + "/alone." + name, tiny_llama(), {});
+    expect_equal_tensors(tiny_llama(),
+                         read_training_dump(job.dump, tiny_llama(), job.candidate).weights,
                          expected.weights, name + " weight");
   }
   std::filesystem::remove_all(folder);
@@ -142,9 +143,9 @@ TEST(WorkerProcess, in_fp16_has_the_gradients_of_fp64_to_a_halfs_precision) {
   jobs.back().dump = folder + "/narrow";
   RankProcesses ranks(request_of(2, jobs));
   ASSERT_THAT(ranks.wait(), Each(probes::kExitOk));
-  const auto expected = read_training_dump(jobs.front().dump, tiny_llama());
+  const auto expected = read_training_dump(jobs.front().dump, tiny_llama(), jobs.front().candidate);
   for (const probes::TrainJob& job : jobs) {
-    const auto actual = read_training_dump(job.dump, tiny_llama());
+    const auto actual = read_training_dump(job.dump, tiny_llama(), job.candidate);
     EXPECT_NEAR(actual.loss, expected.loss, 1e-4);
     for (const auto& part : {&TrainingDump::gradients, &TrainingDump::weights}) {
       for (const auto& each :
@@ -253,11 +254,11 @@ TEST(WorkerProcess, measures_the_rates_of_its_host) {
 
 TEST(WorkerProcess, fails_with_a_sentence_on_a_job_it_cannot_run) {
   auto wrong = job_of(tiny_gpt(), 1, 0, Precision::fp32);
-  wrong.candidate.zero = 3;
+  wrong.candidate.cp = 2;
   RankProcesses ranks(request_of(1, {wrong}));
   EXPECT_THAT(ranks.wait(), ElementsAre(probes::kExitFailed));
   EXPECT_EQ(ranks.report(0).jobs.at(0).end, RankEnd::failed);
-  EXPECT_THAT(ranks.report(0).jobs.at(0).message, ::testing::HasSubstr("zero 3"));
+  EXPECT_THAT(ranks.report(0).jobs.at(0).message, ::testing::HasSubstr("only tp, pp and dp"));
 }
 
 }  // namespace

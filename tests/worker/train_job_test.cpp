@@ -224,9 +224,10 @@ TEST_F(TrainJob, that_cannot_be_run_is_refused_by_what_is_wrong) {
     void (*change)(probes::TrainJob&);
   };
   const std::vector<Case> cases{
-      {"data-parallel", [](probes::TrainJob& j) { j.candidate.tp = 2; }},
-      {"dp 2 with 1 ranks", [](probes::TrainJob& j) { j.candidate.dp = 2; }},
-      {"zero 3", [](probes::TrainJob& j) { j.candidate.zero = 3; }},
+      {"only tp, pp and dp", [](probes::TrainJob& j) { j.candidate.cp = 2; }},
+      {"2 ranks with 1 processes", [](probes::TrainJob& j) { j.candidate.dp = 2; }},
+      {"zero 4", [](probes::TrainJob& j) { j.candidate.zero = 4; }},
+      {"schedule zb", [](probes::TrainJob& j) { j.candidate.schedule = Schedule::zero_bubble; }},
       {"offload optimizer", [](probes::TrainJob& j) { j.candidate.offload.optimizer = true; }},
       {"recompute selective",
        [](probes::TrainJob& j) { j.candidate.recompute.kind = RecomputeKind::selective; }},
@@ -249,7 +250,12 @@ TEST_F(TrainJob, that_cannot_be_run_is_refused_by_what_is_wrong) {
          j.problem.model = tiny_gpt();
          j.problem.workload.seq = 1000;
        }},
-      {"scope shadow", [](probes::TrainJob& j) { j.scope.kind = ScopeKind::shadow; }},
+      {"no rank to play",
+       [](probes::TrainJob& j) {
+         j.scope.kind = ScopeKind::shadow;
+         j.scope.rank = 1;
+       }},
+      {"scope truncated", [](probes::TrainJob& j) { j.scope.kind = ScopeKind::truncated; }},
       {"global batch", [](probes::TrainJob& j) { j.candidate.micro_batch = 3; }},
       {"paged-adam8bit",
        [](probes::TrainJob& j) { j.problem.workload.optimizer = OptimizerKind::paged_adam8bit; }},

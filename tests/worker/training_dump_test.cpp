@@ -58,13 +58,13 @@ TEST(TrainingDump, HasTheLossBeforeTheGradients) {
   const ModelSpec model = tiny_llama();
   std::vector<double> gradients = ones(model);
   gradients.insert(gradients.begin(), 7.5);
-  folder.put("a.gradients", bytes_of_numbers(gradients));
-  folder.put("a.weights", bytes_of_numbers(ones(model)));
-  const TrainingDump dump = read_training_dump(folder / "a", model);
+  folder.put("a.0.gradients", bytes_of_numbers(gradients));
+  folder.put("a.0.weights", bytes_of_numbers(ones(model)));
+  const TrainingDump dump = read_training_dump(folder / "a", model, {});
   EXPECT_EQ(dump.loss, 7.5);
   EXPECT_EQ(dump.gradients, ones(model));
   EXPECT_EQ(dump.weights, ones(model));
-  EXPECT_THROW(read_training_dump(folder / "a", tiny_gpt()), std::runtime_error);
+  EXPECT_THROW(read_training_dump(folder / "a", tiny_gpt(), {}), std::runtime_error);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "estimator/spec/error.h"
+#include "estimator/spec/model_part.h"
 
 namespace planwright::targets::builtin {
 namespace {
@@ -23,9 +24,10 @@ std::optional<std::int64_t> positive_number(const std::string& text) {
   return whole && value > 0 ? std::optional(value) : std::nullopt;
 }
 
-const std::string* bucket_knob(const Candidate& candidate) {
+/// Its value, or null at its default.
+const std::string* knob(const Candidate& candidate, const char* name) {
   const auto found = std::find_if(candidate.knobs.begin(), candidate.knobs.end(),
-                                  [](const auto& knob) { return knob.first == kBucketKnob; });
+                                  [&](const auto& each) { return each.first == name; });
   return found == candidate.knobs.end() ? nullptr : &found->second;
 }
 
@@ -38,10 +40,99 @@ bool any_block(const Problem& problem, Condition condition) {
 
 bool on_cuda(const Problem& problem) { return problem.cluster.device.kind == DeviceKind::cuda; }
 
-std::vector<Rule> layout_rules() {
-  return {{"no_stages", [](const Problem&, const Candidate& c) { return !c.stages.empty(); },
-           "the built-in runtime has no pipeline, so no stages of their own",
-           "leave the stages out of the plan, or use another --target", kRuntime}};
+std::vector<Rule> tensor_rules() {
+  return {
+      {"tp_divides_heads",
+       [](const Problem& p, const Candidate& c) {
+         return any_block(p, [&](const BlockSpec& b) { return b.heads % c.tp != 0; });
+       },
+       "tp {tp} does not divide the model's {heads} heads", "use a --tp that divides {heads}",
+       kRuntime},
+      {"tp_divides_kv_heads",
+       [](const Problem& p, const Candidate& c) {
+         return any_block(p, [&](const BlockSpec& b) { return b.kv_heads % c.tp != 0; });
+       },
+       "tp {tp} does not divide the model's {kv_heads} key/value heads",
+       "use a --tp that divides {kv_heads}", kRuntime},
+      {"tp_divides_ffn",
+       [](const Problem& p, const Candidate& c) {
+         return any_block(p, [&](const BlockSpec& b) { return b.ffn % c.tp != 0; });
+       },
+       "tp {tp} does not divide the width of the model's MLP", "use a smaller --tp", kRuntime},
+      {"sp_needs_tp", [](const Problem&, const Candidate& c) { return c.sp && c.tp == 1; },
+       "sequence parallelism divides what tensor ranks share, and tp is 1",
+       "use --sp off, or a --tp above 1", kRuntime},
+      {"sp_divides_sequence",
+       [](const Problem& p, const Candidate& c) { return c.sp && p.workload.seq % c.tp != 0; },
+       "with sequence parallelism tp {tp} must divide the sequence of {seq}",
+       "use a --seq that is a multiple of {tp}, or --sp off", kRuntime},
+  };
+}
+
+std::int64_t blocks_of(const std::vector<StagePlan>& stages) {
+  std::int64_t sum = 0;
+  for (const StagePlan& stage : stages) sum += stage.blocks;
+  return sum;
+}
+
+std::vector<Rule> pipeline_rules() {
+  return {
+      {"pp_within_layers",
+       [](const Problem& p, const Candidate& c) { return c.pp > p.model.layers(); },
+       "pp {pp} is more stages than the model's {layers} blocks", "use a --pp of at most {layers}",
+       kRuntime},
+      {"stages_hold_the_model",
+       [](const Problem& p, const Candidate& c) {
+         if (c.stages.empty()) return false;
+         const bool empty = std::any_of(c.stages.begin(), c.stages.end(),
+                                        [](const StagePlan& stage) { return stage.blocks < 1; });
+         return empty || static_cast<int>(c.stages.size()) != c.pp ||
+                blocks_of(c.stages) != p.model.layers();
+       },
+       "the plan's stages do not hold the model's {layers} blocks in {pp} stages of at least one",
+       "give {pp} stages whose blocks sum to {layers}, or leave them out", kRuntime},
+      {"stages_alike",
+       [](const Problem&, const Candidate& c) {
+         return std::any_of(c.stages.begin(), c.stages.end(), [&](const StagePlan& stage) {
+           return !(stage.recompute == c.recompute && stage.offload == c.offload);
+         });
+       },
+       "the built-in runtime recomputes and offloads alike on every stage",
+       "let the stages differ in their blocks only", kRuntime},
+      {"schedule_needs_stages",
+       [](const Problem&, const Candidate& c) {
+         return c.pp == 1 && c.schedule != Schedule::one_f_one_b;
+       },
+       "with one stage there is nothing to schedule", "use --schedule 1f1b, or a --pp above 1",
+       kRuntime},
+  };
+}
+
+std::vector<Rule> data_rules() {
+  return {
+      {"hsdp_divides_dp", [](const Problem&, const Candidate& c) { return c.dp % c.hsdp != 0; },
+       "hsdp {hsdp} does not divide dp {dp}", "use an --hsdp that divides {dp}", kRuntime},
+      {"hsdp_leaves_shards",
+       [](const Problem&, const Candidate& c) {
+         return c.hsdp > 1 && (c.zero == 0 || c.hsdp == c.dp);
+       },
+       "hsdp {hsdp} replicates shards, and there are none to replicate",
+       "use an --hsdp below dp {dp} with --zero 1, 2 or 3", kRuntime},
+  };
+}
+
+/// Layers that a way to recompute counts, against the fewest of any stage.
+std::vector<Rule> recompute_rules() {
+  return {{"recompute_within_stage",
+           [](const Problem& p, const Candidate& c) {
+             if (c.recompute.k == 0 || c.pp > p.model.layers()) return false;
+             const auto layers = stage_layers(p.model, c);
+             const bool all_at_once = c.recompute.kind == RecomputeKind::chunk;
+             return c.recompute.k + (all_at_once ? 0 : 1) >
+                    *std::max_element(layers.begin(), layers.end());
+           },
+           "recompute {recompute} counts more blocks than a stage has to choose from",
+           "use a smaller count, or --recompute full", kRuntime}};
 }
 
 std::vector<Rule> workload_rules() {
@@ -193,16 +284,22 @@ std::optional<PrecisionRecipe> recipe(Precision precision) {
 }
 
 std::int64_t bucket_elements(const Candidate& candidate) {
-  const std::string* const knob = bucket_knob(candidate);
-  if (knob == nullptr) return kDefaultBucketElements;
-  if (const auto value = positive_number(*knob)) return *value;
-  throw InputError({"candidate", kBucketKnob, *knob, "must be a positive number",
+  const std::string* const elements = knob(candidate, kBucketKnob);
+  if (elements == nullptr) return kDefaultBucketElements;
+  if (const auto value = positive_number(*elements)) return *value;
+  throw InputError({"candidate", kBucketKnob, *elements, "must be a positive number",
                     std::to_string(kDefaultBucketElements)});
+}
+
+bool overlaps(const Candidate& candidate) {
+  const std::string* const value = knob(candidate, kOverlapKnob);
+  return value == nullptr || *value == "on";
 }
 
 std::vector<Rule> rules() {
   std::vector<Rule> all;
-  for (auto group : {layout_rules(), workload_rules(), recipe_rules(), model_rules()}) {
+  for (auto group : {tensor_rules(), pipeline_rules(), data_rules(), recompute_rules(),
+                     workload_rules(), recipe_rules(), model_rules()}) {
     std::move(group.begin(), group.end(), std::back_inserter(all));
   }
   return all;

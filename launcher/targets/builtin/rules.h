@@ -13,6 +13,11 @@ std::optional<PrecisionRecipe> recipe(Precision precision);
 constexpr const char* kBucketKnob = "bucket_elements";
 constexpr std::int64_t kDefaultBucketElements = 4194304;  ///< 16 MiB of fp32 gradients
 
+constexpr const char* kOverlapKnob = "overlap";
+
+/// Whether the data ranks' collectives are carried out beside the passes: unless the knob is off.
+bool overlaps(const Candidate& candidate);
+
 /// The candidate's bucket size: its knob's, or the default. An InputError if the knob is no
 /// positive number.
 std::int64_t bucket_elements(const Candidate& candidate);

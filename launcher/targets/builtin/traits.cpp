@@ -18,8 +18,9 @@ std::int64_t counter_bytes(const PrecisionRecipe&) { return 4; }
 std::int64_t loss_scale_bytes(const PrecisionRecipe&) { return 8; }
 
 ShardedBy nothing(const Candidate&) { return ShardedBy::nothing; }
-ShardedBy zero_1(const Candidate& c) {
-  return c.zero >= 1 ? ShardedBy::data_ranks : ShardedBy::nothing;
+template <int kStage>
+ShardedBy zero(const Candidate& c) {
+  return c.zero >= kStage ? ShardedBy::data_ranks : ShardedBy::nothing;
 }
 
 bool has_master(const Problem& p, const Candidate&) { return p.workload.recipe.master.has_value(); }
@@ -43,24 +44,39 @@ std::vector<Holding> holdings() {
   constexpr Phase kTo = Phase::optimizer;
   return {
       // account     of               bytes each     copies sharded from   to   when        source
-      {parameters, flat_parameters, storage_bytes, 1, nothing, kFrom, kTo, nullptr, kSource},
+      {parameters, flat_parameters, storage_bytes, 1, zero<3>, kFrom, kTo, nullptr, kSource},
       {parameters, rope_table, table_bytes, 1, nothing, kFrom, kTo, nullptr, kSource},
-      {gradients, flat_parameters, gradient_bytes, 1, nothing, kFrom, kTo, nullptr, kSource},
-      {optimizer, flat_parameters, master_bytes, 1, zero_1, kFrom, kTo, has_master, kSource},
-      {optimizer, flat_parameters, state_bytes, 2, zero_1, kFrom, kTo, is_adamw, kSource},
-      {optimizer, flat_parameters, state_bytes, 1, zero_1, kFrom, kTo, has_one_moment, kSource},
+      {gradients, flat_parameters, gradient_bytes, 1, zero<2>, kFrom, kTo, nullptr, kSource},
+      {optimizer, flat_parameters, master_bytes, 1, zero<1>, kFrom, kTo, has_master, kSource},
+      {optimizer, flat_parameters, state_bytes, 2, zero<1>, kFrom, kTo, is_adamw, kSource},
+      {optimizer, flat_parameters, state_bytes, 1, zero<1>, kFrom, kTo, has_one_moment, kSource},
       {optimizer, factored_moments, state_bytes, 1, nothing, kFrom, kTo, is_adafactor, kSource},
       {optimizer, step_counters, counter_bytes, 1, nothing, kFrom, kTo, is_adamw, kSource},
       {optimizer, step_counters, loss_scale_bytes, 1, nothing, kFrom, kTo, scales_loss, kSource},
   };
 }
 
+/// Ranks along an axis. Rules and the devices say which of them a problem can have.
+const std::vector<int> kDegrees{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 64};
+
+/// Every kind; of those that count blocks a few counts far apart, which a free axis takes.
+std::vector<Recompute> recomputes() {
+  using enum RecomputeKind;
+  std::vector<Recompute> all{Recompute{}, {full, 0, {}}, {chunk, 2, {}}, {chunk, 4, {}}};
+  all.push_back({alternate, 2, {}});
+  for (const int k : {1, 2, 4, 8, 16, 32, 64}) all.push_back({first, k, {}});
+  return all;
+}
+
 SupportedAxes axes() {
   SupportedAxes axes;
-  axes.zero = {0, 1};
-  Recompute full;
-  full.kind = RecomputeKind::full;
-  axes.recompute = {Recompute{}, full};
+  axes.tp = kDegrees;
+  axes.pp = kDegrees;
+  axes.zero = {0, 1, 2, 3};
+  axes.hsdp = kDegrees;
+  axes.sp = {false, true};
+  axes.schedule = {Schedule::gpipe, Schedule::one_f_one_b};
+  axes.recompute = recomputes();
   return axes;
 }
 
@@ -68,12 +84,15 @@ TargetTraits make_traits() {
   TargetTraits traits;
   traits.name = "builtin";
   traits.version = "1";
-  traits.revision = 1;
+  traits.revision = 2;
   traits.holdings = holdings();
   traits.rules = rules();
   traits.knobs = {{kBucketKnob,
                    {std::to_string(kDefaultBucketElements), "1048576", "16777216"},
-                   "elements after which a gradient bucket is closed and reduced"}};
+                   "elements after which a gradient bucket is closed and reduced"},
+                  {kOverlapKnob,
+                   {"on", "off"},
+                   "whether the data ranks' collectives are carried out beside the passes"}};
   traits.axes = axes();
   traits.recipe = recipe;
   traits.kernels = [](DeviceKind kind) {
@@ -83,6 +102,7 @@ TargetTraits make_traits() {
     return kind == DeviceKind::cpu ? Transport::gloo : Transport::nccl;
   };
   traits.bucket_elements = bucket_elements;
+  traits.overlaps = overlaps;
   return traits;
 }
 

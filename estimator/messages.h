@@ -1,0 +1,26 @@
+#pragma once
+
+#include "estimator/quantities.h"
+#include "estimator/spec/flat_layout.h"
+#include "estimator/spec/model_part.h"
+#include "estimator/step_script.h"
+
+namespace planwright::estimator {
+
+/// What a stage's messages depend on.
+struct MessageContext {
+  const Problem& problem;
+  const Candidate& candidate;
+  const ModelPart& part;
+  StepShape shape;
+  const FlatLayout& layout;
+  Transport transport = Transport::gloo;
+  bool overlap = true;
+};
+
+/// Fills the stage's four lists of messages (docs/runtime.md): between tensor ranks and between
+/// stages for every micro-batch, between data ranks for every step, or with ZeRO 2 and 3 for every
+/// micro-batch too.
+void add_messages(StageQuantities& stage, const MessageContext& context);
+
+}  // namespace planwright::estimator

@@ -1,0 +1,362 @@
+#include "estimator/stage_script.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "estimator/spec/pipeline.h"
+#include "estimator/spec/recompute_plan.h"
+
+namespace planwright::estimator {
+namespace {
+
+/// What data parallelism does around one unit: bytes of each bucket, in order.
+struct UnitWindows {
+  std::vector<std::int64_t> gathered;   ///< parameters, before the unit is used (ZeRO 3)
+  std::vector<std::int64_t> opened;     ///< gradients that it is the first to add to (ZeRO 2, 3)
+  std::vector<std::int64_t> completed;  ///< gradients that it completes (ZeRO 2, 3)
+  bool operator==(const UnitWindows&) const = default;
+};
+
+/// Buckets with a weight that each unit reads, in the order of its first weight in the model.
+std::vector<std::vector<std::size_t>> buckets_read(const StageStep& step) {
+  std::vector<std::vector<std::size_t>> read(static_cast<std::size_t>(step.part.head_unit()) + 1);
+  for (const FlatTensor& tensor : step.layout.tensors) {
+    for (const std::int64_t unit : {tensor.unit, tensor.first_unit}) {
+      auto& buckets = read[static_cast<std::size_t>(unit)];
+      const auto bucket = static_cast<std::size_t>(tensor.bucket);
+      if (std::find(buckets.begin(), buckets.end(), bucket) == buckets.end()) {
+        buckets.push_back(bucket);
+      }
+    }
+  }
+  return read;
+}
+
+std::vector<UnitWindows> windows_of(const StageStep& step) {
+  std::vector<UnitWindows> units(static_cast<std::size_t>(step.part.head_unit()) + 1);
+  const std::int64_t e = bytes_of(step.storage), g = step.shape.g();
+  if (step.zero >= 3) {
+    const auto read = buckets_read(step);
+    for (std::size_t unit = 0; unit < units.size(); ++unit) {
+      for (const std::size_t bucket : read[unit]) {
+        units[unit].gathered.push_back(e * step.layout.buckets[bucket].numel);
+      }
+    }
+  }
+  if (step.zero >= 2) {
+    for (const FlatBucket& bucket : step.layout.buckets) {
+      units[static_cast<std::size_t>(bucket.opened_by)].opened.push_back(g * bucket.numel);
+      units[static_cast<std::size_t>(bucket.completed_by)].completed.push_back(g * bucket.numel);
+    }
+  }
+  return units;
+}
+
+/// A block's turn, forwards or backwards, as far as its bytes depend on it.
+struct Turn {
+  enum class Kind { forward_kept, forward_dropped, rebuild, rebuild_and_backward, backward };
+  Kind kind;
+  bool keeps_input;  ///< of a forward
+  const BlockSpec* block;
+  const UnitWindows* own;
+  const UnitWindows* next;  ///< whose parameters are gathered meanwhile; null: nobody's
+
+  bool looks_like(const Turn& other) const {
+    const auto same = [](const UnitWindows* a, const UnitWindows* b) {
+      return a == b || (a != nullptr && b != nullptr && *a == *b);
+    };
+    return kind == other.kind && keeps_input == other.keeps_input && block == other.block &&
+           same(own, other.own) && same(next, other.next);
+  }
+};
+
+class StageRun {
+ public:
+  explicit StageRun(const StageStep& step) : s_(step), windows_(windows_of(step)) {
+    plan_forward();
+    plan_backward();
+  }
+
+  std::array<Peaks, kWordCount<Phase>> peaks();
+  std::vector<Instant> timeline();
+
+ private:
+  void run();
+  const UnitWindows& windows(std::int64_t unit) const {
+    return windows_[static_cast<std::size_t>(unit)];
+  }
+  const UnitWindows& windows_of_layer(std::int64_t layer) const {
+    return windows(s_.part.block_unit(s_.part.first_layer + layer));
+  }
+  Turn turn(Turn::Kind kind, std::int64_t layer) const {
+    return {kind, true, &s_.model.block(s_.part.first_layer + layer), &windows_of_layer(layer),
+            nullptr};
+  }
+  void plan_forward();
+  void plan_backward();
+  static void link(std::vector<Turn>& turns);
+
+  void enter(const UnitWindows& own, const UnitWindows* next);
+  void gather(const UnitWindows& unit);
+  void leave(const UnitWindows& own);
+  void open(const UnitWindows& own);
+  void complete(const UnitWindows& own);
+
+  void take(const Turn& turn);
+  void take_all(const std::vector<Turn>& turns);
+  void head();
+  void forward();
+  void backward();
+  void hand_over(const Handover& handover);
+  void run_gpipe();
+  void run_in_turn();
+
+  static Tensor parameters(std::int64_t bytes) { return {"gathered", bytes, Account::parameters}; }
+  static Tensor gradients(std::int64_t bytes) { return {"bucket", bytes, Account::gradients}; }
+  void make(const Tensor& tensor) { simulator_.run(Script().make(tensor)); }
+  void drop(const Tensor& tensor) { simulator_.run(Script().drop(tensor)); }
+
+  const StageStep& s_;
+  std::vector<UnitWindows> windows_;
+  std::vector<Turn> forward_, backward_;
+  Simulator simulator_;
+  bool gathered_ahead_ = false;  ///< the coming unit's parameters are there
+  std::int64_t summing_ = 0;     ///< bytes of the bucket whose sum is under way
+};
+
+/// Each turn gathers ahead for the one after it.
+void StageRun::link(std::vector<Turn>& turns) {
+  for (std::size_t i = 0; i + 1 < turns.size(); ++i) turns[i].next = turns[i + 1].own;
+}
+
+void StageRun::plan_forward() {
+  for (const RecomputeSegment& segment : recompute_segments(s_.recompute, s_.part.layers)) {
+    for (std::int64_t l = segment.first; l < segment.first + segment.count; ++l) {
+      forward_.push_back(
+          turn(segment.recomputed ? Turn::Kind::forward_dropped : Turn::Kind::forward_kept, l));
+      forward_.back().keeps_input = !segment.recomputed || l == segment.first;
+    }
+  }
+  link(forward_);
+}
+
+void StageRun::plan_backward() {
+  for (const BackwardVisit& visit : backward_visits(s_.recompute, s_.part.layers)) {
+    using Kind = BackwardVisit::Kind;
+    backward_.push_back(turn(visit.kind == Kind::rebuild    ? Turn::Kind::rebuild
+                             : visit.kind == Kind::backward ? Turn::Kind::backward
+                                                            : Turn::Kind::rebuild_and_backward,
+                             visit.layer));
+  }
+  link(backward_);
+}
+
+void StageRun::enter(const UnitWindows& own, const UnitWindows* next) {
+  if (!gathered_ahead_) gather(own);
+  gathered_ahead_ = s_.overlap && next != nullptr;
+  if (gathered_ahead_) gather(*next);
+}
+
+void StageRun::gather(const UnitWindows& unit) {
+  for (const std::int64_t bytes : unit.gathered) make(parameters(bytes));
+}
+
+void StageRun::leave(const UnitWindows& own) {
+  for (const std::int64_t bytes : own.gathered) drop(parameters(bytes));
+}
+
+void StageRun::open(const UnitWindows& own) {
+  for (const std::int64_t bytes : own.opened) make(gradients(bytes));
+}
+
+void StageRun::complete(const UnitWindows& own) {
+  for (const std::int64_t bytes : own.completed) {
+    drop(gradients(summing_));
+    summing_ = bytes;
+    if (s_.overlap) continue;
+    drop(gradients(summing_));
+    summing_ = 0;
+  }
+}
+
+void StageRun::take(const Turn& t) {
+  enter(*t.own, t.next);
+  switch (t.kind) {
+    case Turn::Kind::forward_kept:
+      simulator_.run(block_forward(s_.shape, *t.block, Keep::state));
+      break;
+    case Turn::Kind::forward_dropped:
+      simulator_.run(block_forward(s_.shape, *t.block, Keep::nothing));
+      break;
+    case Turn::Kind::rebuild:
+      simulator_.run(block_rebuild(s_.shape, *t.block, true));
+      break;
+    case Turn::Kind::rebuild_and_backward:
+      open(*t.own);
+      simulator_.run(block_rebuild(s_.shape, *t.block, false));
+      simulator_.run(block_backward(s_.shape, *t.block));
+      break;
+    case Turn::Kind::backward:
+      open(*t.own);
+      simulator_.run(block_backward(s_.shape, *t.block));
+      break;
+  }
+  if (!t.keeps_input) drop(hidden_rows(s_.shape, "x"));
+  leave(*t.own);
+  if (t.kind == Turn::Kind::rebuild_and_backward || t.kind == Turn::Kind::backward) {
+    complete(*t.own);
+  }
+}
+
+/// Turns that look alike differ at most in the first: what it finds gathered or under way is what
+/// the one before it left. From the second on they repeat.
+void StageRun::take_all(const std::vector<Turn>& turns) {
+  for (std::size_t i = 0; i < turns.size();) {
+    std::size_t end = i + 1;
+    while (end < turns.size() && turns[end].looks_like(turns[i])) ++end;
+    take(turns[i]);
+    simulator_.repeat(static_cast<std::int64_t>(end - i) - 1, [&] { take(turns[i]); });
+    i = end;
+  }
+}
+
+void StageRun::forward() {
+  simulator_.enter(Phase::forward);
+  if (s_.part.first) make(token_ids(s_.shape, "ids"));
+  if (s_.part.last) make(token_ids(s_.shape, "targets"));
+  gathered_ahead_ = false;
+  if (s_.part.first) {
+    const UnitWindows& unit = windows(s_.part.embedding_unit());
+    enter(unit, forward_.empty() ? nullptr : forward_.front().own);
+    simulator_.run(embedding_forward(s_.shape));
+    leave(unit);
+  }
+  take_all(forward_);
+}
+
+void StageRun::head() {
+  const UnitWindows& unit = windows(s_.part.head_unit());
+  const NormKind norm = s_.model.runs.back().block.norm;
+  simulator_.enter(Phase::forward);
+  enter(unit, backward_.empty() ? nullptr : backward_.front().own);
+  simulator_.run(head_forward(s_.shape, norm));
+  simulator_.enter(Phase::loss);
+  simulator_.run(loss(s_.shape));
+  simulator_.enter(Phase::backward);
+  open(unit);
+  simulator_.run(head_backward(s_.shape, norm));
+  leave(unit);
+  complete(unit);
+}
+
+void StageRun::backward() {
+  gathered_ahead_ = false;
+  if (s_.part.last) head();
+  simulator_.enter(Phase::backward);
+  take_all(backward_);
+  if (s_.part.first) {
+    const UnitWindows& unit = windows(s_.part.embedding_unit());
+    open(unit);
+    simulator_.run(embedding_backward(s_.shape));
+    complete(unit);
+    drop(hidden_rows(s_.shape, "dy"));
+    drop(token_ids(s_.shape, "ids"));
+  }
+  drop(gradients(summing_));
+  summing_ = 0;
+  if (s_.part.last) drop(token_ids(s_.shape, "targets"));
+}
+
+void StageRun::hand_over(const Handover& h) {
+  simulator_.enter(h.receive_forward ? Phase::forward : Phase::backward);
+  if (h.receive_forward) make(hidden_rows(s_.shape, "x"));
+  if (h.receive_backward) make(hidden_rows(s_.shape, "dy"));
+  if (h.send_forward) drop(hidden_rows(s_.shape, "y"));
+  if (h.send_backward) drop(hidden_rows(s_.shape, "dx"));
+}
+
+/// All forwards are alike, and so are all backwards.
+void StageRun::run_gpipe() {
+  const bool first = s_.part.first, last = s_.part.last;
+  simulator_.repeat(s_.micro_batches, [&] {
+    if (!first) hand_over({.receive_forward = true});
+    forward();
+    if (!last) hand_over({.send_forward = true});
+  });
+  simulator_.repeat(s_.micro_batches, [&] {
+    if (!last) hand_over({.receive_backward = true});
+    backward();
+    if (!first) hand_over({.send_backward = true});
+  });
+}
+
+/// Once the pipeline is full, every forward and backward in turn is like the one before: two of
+/// them show what all do.
+void StageRun::run_in_turn() {
+  const std::int64_t full = in_flight(s_.schedule, s_.stage, s_.stages, s_.micro_batches);
+  const std::int64_t shown = std::min(s_.micro_batches, full + 2);
+  for (const PipelineStep& step : pipeline_steps(s_.schedule, s_.stage, s_.stages, shown)) {
+    switch (step.kind) {
+      case PipelineStep::Kind::forward:
+        forward();
+        break;
+      case PipelineStep::Kind::backward:
+        backward();
+        break;
+      case PipelineStep::Kind::handover:
+        hand_over(step.handover);
+        break;
+    }
+  }
+}
+
+void StageRun::run() {
+  if (s_.schedule == Schedule::gpipe) {
+    run_gpipe();
+  } else {
+    run_in_turn();
+  }
+}
+
+std::vector<Instant> StageRun::timeline() {
+  std::vector<Instant> instants;
+  simulator_.keep_timeline(&instants);
+  run();
+  return instants;
+}
+
+std::array<Peaks, kWordCount<Phase>> StageRun::peaks() {
+  run();
+  std::array<Peaks, kWordCount<Phase>> peaks{};
+  for (std::size_t i = 0; i < peaks.size(); ++i) {
+    peaks[i] = simulator_.peaks(static_cast<Phase>(i));
+  }
+  return peaks;
+}
+
+}  // namespace
+
+StageStep stage_step(const Problem& problem, const TargetTraits& traits, const Candidate& c,
+                     int number, const ModelPart& part, const FlatLayout& layout) {
+  return {.model = problem.model,
+          .part = part,
+          .shape = step_shape(problem, traits, c),
+          .layout = layout,
+          .recompute = c.recompute,
+          .zero = c.zero >= 2 ? c.zero : 0,
+          .overlap = traits.overlaps(c),
+          .storage = problem.workload.recipe.storage,
+          .schedule = c.schedule,
+          .stage = number,
+          .stages = c.pp,
+          .micro_batches = accumulation(problem, c)};
+}
+
+std::array<Peaks, kWordCount<Phase>> stage_peaks(const StageStep& step) {
+  return StageRun(step).peaks();
+}
+
+std::vector<Instant> stage_timeline(const StageStep& step) { return StageRun(step).timeline(); }
+
+}  // namespace planwright::estimator

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "estimator/liveness.h"
+#include "estimator/spec/candidate.h"
+#include "estimator/spec/flat_layout.h"
+#include "estimator/spec/model_part.h"
+#include "estimator/step_script.h"
+
+/// A stage's whole step: its micro-batches in the schedule's order, and the windows in which ZeRO's
+/// parameters and gradients are there (docs/runtime.md).
+namespace planwright::estimator {
+
+struct StageStep {
+  const ModelSpec& model;
+  ModelPart part;
+  StepShape shape;
+  const FlatLayout& layout;
+  Recompute recompute;
+  int zero = 0;
+  bool overlap = true;
+  DType storage = DType::fp32;
+  Schedule schedule = Schedule::one_f_one_b;
+  int stage = 0, stages = 1;
+  std::int64_t micro_batches = 1;
+};
+
+/// Of stage `number`, whose part and layout these are. Refers to the problem's model and the
+/// layout.
+StageStep stage_step(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
+                     int number, const ModelPart& part, const FlatLayout& layout);
+
+/// Peaks of each phase, holdings apart, in the order of Phase. Load, reduce and optimizer allocate
+/// nothing.
+std::array<Peaks, kWordCount<Phase>> stage_peaks(const StageStep& step);
+
+/// Every tensor that the step makes, in order, holdings apart. Once the pipeline is full two
+/// micro-batches stand for all that follow.
+std::vector<Instant> stage_timeline(const StageStep& step);
+
+}  // namespace planwright::estimator

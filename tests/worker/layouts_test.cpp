@@ -1,0 +1,36 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "launcher/files.h"
+#include "tests/support/built_programs.h"
+#include "tests/support/layout_training.h"
+
+namespace planwright::testing {
+namespace {
+
+class LayoutProcess : public ::testing::TestWithParam<LayoutModel> {};
+
+/// The whole table, with ten steps, is `./dev bench equality`; here each model has a quarter of it.
+TEST_P(LayoutProcess, TrainsLikeOneProcess) {
+  constexpr int kSteps = 2;
+  std::vector<Candidate> mine;
+  for (std::size_t i = 0; i < layouts().size(); ++i) {
+    if (i % 4 == (GetParam() == LayoutModel::llama ? 1 : 3)) mine.push_back(layouts()[i]);
+  }
+  const launcher::WorkFolder folder("");
+  const auto options = built_programs(PLANWRIGHT_BIN_DIR);
+  const auto expected =
+      train_layouts(GetParam(), {reference_layout()}, kSteps, folder.path(), options).front();
+  const auto dumps = train_layouts(GetParam(), mine, kSteps, folder.path(), options);
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const LayoutDifference each = difference(GetParam(), dumps[i], expected);
+    EXPECT_LE(each.largest(), 1e-10) << describe(mine[i]) << ": " << each.gradient.tensor;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfEachModel, LayoutProcess,
+                         ::testing::Values(LayoutModel::gpt_tied, LayoutModel::llama));
+
+}  // namespace
+}  // namespace planwright::testing
