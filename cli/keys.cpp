@@ -57,7 +57,9 @@ const std::vector<Key>& all_keys() {
 
       {"probes", Table::budget, integer, "N", "probes of the whole study"},
       {"time", Table::budget, text, "2h", "time of this run"},
-      {"mode", Table::budget, text, "full", "how much of the job a probe runs [full]"},
+      {"mode", Table::budget, text, "full|shadow",
+       "the whole job, or one rank of it played by one process [full]"},
+      {"rank", Table::budget, integer, "N", "of a shadow probe [the one with the largest peak]"},
       {"steps", Table::budget, integer, "N", "measured steps of a probe [3]"},
       {"warmup", Table::budget, integer, "N", "steps before the measured ones [1]"},
       {"no-benchmark", Table::budget, mark, "", "do not measure the host's rates first"},

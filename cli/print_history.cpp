@@ -105,10 +105,10 @@ std::string best_text(const std::vector<studies::StudyTrial>& trials, const Pain
 
 std::string trial_text(const studies::StudyTrial& shown, const Paint& paint) {
   const Trial& trial = shown.trial;
-  return fmt::format(
-      "{} #{}, {} to {} UTC\nchosen: {}\n\n{}", shown.study, trial.number,
-      utc_text(trial.started_unix_s), utc_text(trial.finished_unix_s), trial.why,
-      probe_text(shown.problem, trial.candidate, trial.estimate, trial.outcome, paint));
+  return fmt::format("{} #{}, {} to {} UTC\nchosen: {}\n\n{}", shown.study, trial.number,
+                     utc_text(trial.started_unix_s), utc_text(trial.finished_unix_s), trial.why,
+                     probe_text(shown.problem, trial.candidate, trial.scope, trial.estimate,
+                                trial.outcome, paint));
 }
 
 Json trial_rows_json(const std::vector<studies::StudyTrial>& trials) {

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "cli/print_estimate.h"
 #include "cli/print_table.h"
 #include "estimator/spec/json.h"
+#include "estimator/spec/rank_grid.h"
 #include "launcher/probe_runner.h"
 
 namespace planwright::cli {
@@ -20,10 +23,34 @@ const RankMeasurement& worst_rank(const Measurement& measurement) {
                            });
 }
 
-std::string comparison_table(const Estimate& estimate, const Measurement& measurement,
+const StageEstimate& stage_of(const Estimate& estimate, const Candidate& candidate, int rank) {
+  return estimate.stages.at(static_cast<std::size_t>(place_of(candidate, rank).pp));
+}
+
+/// What a step's time goes into. A rank that is played alone waits for nobody.
+void add_time_parts(std::vector<std::vector<std::string>>& rows, const TimeSplit& predicted,
+                    const TimeSplit& measured, bool whole) {
+  const std::pair<const char*, Seconds TimeSplit::*> parts[] = {
+      {"  compute", &TimeSplit::compute},
+      {"  recompute", &TimeSplit::recompute},
+      {"  communication", &TimeSplit::communication},
+      {"  bubble", &TimeSplit::bubble},
+      {"  optimizer", &TimeSplit::optimizer}};
+  for (const auto& [name, part] : parts) {
+    if (predicted.*part == Seconds{} && measured.*part == Seconds{}) continue;
+    const bool waits = part == &TimeSplit::communication || part == &TimeSplit::bubble;
+    rows.push_back(
+        {name, ms_text(predicted.*part), waits && !whole ? "not known" : ms_text(measured.*part)});
+  }
+}
+
+/// The fullest rank's accounts beside those of its stage.
+std::string comparison_table(const Candidate& candidate, const ProbeScope& scope,
+                             const Estimate& estimate, const Measurement& measurement,
                              const Paint& paint) {
   const RankMeasurement& rank = worst_rank(measurement);
-  const Ledger& predicted = estimate.peak().accounts;
+  const StageEstimate& stage = stage_of(estimate, candidate, rank.rank);
+  const Ledger& predicted = stage.accounts;
   const Bytes scale = std::max(predicted.allocated(), rank.allocated_peak());
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < kWordCount<Account>; ++i) {
@@ -34,15 +61,45 @@ std::string comparison_table(const Estimate& estimate, const Measurement& measur
   }
   rows.push_back({"allocated", gib_text(predicted.allocated(), scale),
                   gib_text(rank.allocated_peak(), scale)});
-  rows.push_back(
-      {"phase", std::string(word(estimate.peak().phase)), std::string(word(rank.peak_phase))});
-  rows.push_back(
-      {"step ms", ms_text(estimate.step_time), ms_text(Seconds{measurement.step_time_s})});
+  rows.push_back({"phase", std::string(word(stage.phase)), std::string(word(rank.peak_phase))});
+  const bool whole = scope.kind == ScopeKind::full;
+  rows.push_back({"step ms", ms_text(estimate.step_time),
+                  whole ? ms_text(Seconds{measurement.step_time_s}) : "not known"});
+  if (rank.time) add_time_parts(rows, estimate.time, *rank.time, whole);
   rows.push_back({"tokens/s/device", rate_text(estimate.tokens_per_second_per_device),
-                  rate_text(measurement.tokens_per_second_per_device)});
-  return table_text(
-      {{"GiB, worst rank", Align::left}, {"predicted", Align::right}, {"measured", Align::right}},
-      rows, paint);
+                  whole ? rate_text(measurement.tokens_per_second_per_device) : "not known"});
+  if (!whole) rows.push_back({"alone ms", "", ms_text(Seconds{measurement.step_time_s})});
+  return table_text({{fmt::format("GiB, rank {}", rank.rank), Align::left},
+                     {"predicted", Align::right},
+                     {"measured", Align::right}},
+                    rows, paint);
+}
+
+/// Each stage's fullest rank, where there are several.
+std::string stage_table(const Candidate& candidate, const Estimate& estimate,
+                        const Measurement& measurement, const Paint& paint) {
+  std::vector<const RankMeasurement*> fullest(estimate.stages.size(), nullptr);
+  for (const RankMeasurement& rank : measurement.ranks) {
+    const auto stage = static_cast<std::size_t>(place_of(candidate, rank.rank).pp);
+    const RankMeasurement*& most = fullest.at(stage);
+    if (most == nullptr || most->allocated_peak() < rank.allocated_peak()) most = &rank;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t stage = 0; stage < fullest.size(); ++stage) {
+    if (fullest[stage] == nullptr) continue;
+    const Bytes predicted = estimate.stages[stage].accounts.allocated();
+    const Bytes measured = fullest[stage]->allocated_peak();
+    rows.push_back({std::to_string(stage), std::to_string(fullest[stage]->rank),
+                    gib_text(predicted, std::max(predicted, measured)),
+                    gib_text(measured, std::max(predicted, measured)),
+                    std::string(word(fullest[stage]->peak_phase))});
+  }
+  return table_text({{"stage", Align::right},
+                     {"rank", Align::right},
+                     {"predicted GiB", Align::right},
+                     {"measured GiB", Align::right},
+                     {"phase", Align::left}},
+                    rows, paint);
 }
 
 std::string out_of_memory_text(const OutOfMemory& full) {
@@ -56,9 +113,9 @@ std::string out_of_memory_text(const OutOfMemory& full) {
 
 std::string outcome_text(const Outcome& outcome, const Paint& paint) {
   if (const Measurement* measured = outcome.measurement()) {
-    return fmt::format("{}, {} GiB, {} tokens/s/device", paint.good("ok"),
-                       gib_text(measured->allocated_peak()),
-                       rate_text(measured->tokens_per_second_per_device));
+    const double rate = measured->tokens_per_second_per_device;
+    return fmt::format("{}, {} GiB{}", paint.good("ok"), gib_text(measured->allocated_peak()),
+                       rate > 0 ? fmt::format(", {} tokens/s/device", rate_text(rate)) : "");
   }
   if (const OutOfMemory* full = outcome.out_of_memory()) {
     return fmt::format("{}: {}", paint.doubtful("out of memory"), out_of_memory_text(*full));
@@ -92,12 +149,20 @@ std::string ending_text(OutcomeKind kind) {
   return "failed";
 }
 
-std::string probe_text(const Problem& problem, const Candidate& candidate, const Estimate& estimate,
-                       const Outcome& outcome, const Paint& paint) {
-  std::string text = fmt::format("{}\n{}\n{}\n", problem_text(problem), describe(candidate),
-                                 outcome_text(outcome, paint));
+std::string probe_text(const Problem& problem, const Candidate& candidate, const ProbeScope& scope,
+                       const Estimate& estimate, const Outcome& outcome, const Paint& paint) {
+  std::string text = fmt::format("{}\n{}\n", problem_text(problem), describe(candidate));
+  if (scope.kind == ScopeKind::shadow) {
+    text +=
+        fmt::format("rank {} of {}, played by one process: what others would send is filled in\n",
+                    scope.rank, candidate.world());
+  }
+  text += outcome_text(outcome, paint) + "\n";
   if (const Measurement* measured = outcome.measurement()) {
-    text += "\n" + comparison_table(estimate, *measured, paint);
+    text += "\n" + comparison_table(candidate, scope, estimate, *measured, paint);
+    if (candidate.pp > 1 && scope.kind == ScopeKind::full) {
+      text += "\n" + stage_table(candidate, estimate, *measured, paint);
+    }
   } else if (const Failure* failure = outcome.failure(); failure && !failure->log_tail.empty()) {
     text += fmt::format("\nlast lines of the rank:\n{}\n", failure->log_tail);
   }
@@ -112,6 +177,7 @@ Json probe_json(const Problem& problem, const Candidate& candidate, const ProbeS
   json["target"] = problem.target;
   json["capacity_bytes"] = capacity(problem).value;
   json["estimate"] = to_json(estimate);
+  if (scope.kind == ScopeKind::shadow) json["tokens_per_second_per_device"] = nullptr;
   return json;
 }
 

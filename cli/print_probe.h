@@ -21,8 +21,8 @@ std::string ending_text(OutcomeKind kind);
 std::optional<std::string> disturbance_of(const Outcome& outcome);
 
 /// Predicted and measured side by side, by account at the worst rank's peak.
-std::string probe_text(const Problem& problem, const Candidate& candidate, const Estimate& estimate,
-                       const Outcome& outcome, const Paint& paint);
+std::string probe_text(const Problem& problem, const Candidate& candidate, const ProbeScope& scope,
+                       const Estimate& estimate, const Outcome& outcome, const Paint& paint);
 
 /// CLI.md's document of `probe`, without its schema.
 Json probe_json(const Problem& problem, const Candidate& candidate, const ProbeScope& scope,

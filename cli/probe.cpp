@@ -59,6 +59,21 @@ int refuse_illegal(const OneCandidate& one, const Estimate& estimate, const Cons
   return kExitWrongInput;
 }
 
+/// The rank that a shadow probe plays: the one that is asked for, or the one that the estimate says
+/// is the fullest.
+void choose_rank(const Settings& settings, const Candidate& candidate, const Estimate& estimate,
+                 ProbeScope& scope) {
+  const Setting* rank = settings.find(Table::budget, "rank");
+  if (scope.kind != ScopeKind::shadow) {
+    if (rank != nullptr) refuse(*rank, "is for --mode shadow only", "--mode shadow");
+    return;
+  }
+  scope.rank = rank == nullptr ? estimate.peak_rank : parse_count(*rank, 0);
+  if (scope.rank < candidate.world()) return;
+  refuse(*rank, fmt::format("is none of the plan's {} ranks", candidate.world()),
+         std::to_string(candidate.world() - 1));
+}
+
 }  // namespace
 
 int run_probe(const Arguments& arguments) {
@@ -68,18 +83,20 @@ int run_probe(const Arguments& arguments) {
 
   const OneCandidate one = read_one_candidate(line.settings);
   const auto& [input, candidate, place] = one;
-  const ProbeScope scope = read_scope(line.settings);
+  ProbeScope scope = read_scope(line.settings);
   for (const std::string& warning : input.warnings) console.warning(warning);
-  require_devices_here(input);
+  if (scope.kind != ScopeKind::shadow) require_devices_here(input);
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
   const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
   if (estimate.verdict == Verdict::invalid) {
     return refuse_illegal(one, estimate, console);
   }
 
+  choose_rank(line.settings, candidate, estimate, scope);
   const Outcome outcome = measure(input, candidate, scope, line, console);
   if (const auto text = disturbance_of(outcome)) console.warning(*text);
-  console.print(probe_text(input.problem, candidate, estimate, outcome, console.result_paint()));
+  console.print(
+      probe_text(input.problem, candidate, scope, estimate, outcome, console.result_paint()));
   Json json{{"schema", "planwright.probe/1"}};
   json.update(probe_json(input.problem, candidate, scope, estimate, outcome));
   console.print_json(json);

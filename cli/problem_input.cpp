@@ -145,7 +145,7 @@ ProbeScope read_scope(const Settings& settings) {
   ProbeScope scope;
   if (const Setting* mode = settings.find(Table::budget, "mode")) {
     scope.kind = parse_setting_word<ScopeKind>(*mode);
-    if (scope.kind != ScopeKind::full) refuse(*mode, "is not in this version", "full");
+    if (scope.kind == ScopeKind::truncated) refuse(*mode, "is not in this version", "shadow");
   }
   if (const Setting* steps = settings.find(Table::budget, "steps")) {
     scope.steps = parse_count(*steps, 1);
