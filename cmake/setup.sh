@@ -1,5 +1,5 @@
-# Sourced by ./dev. set_up [worker] [checks] installs what is missing and nothing else; when nothing
-# is, it takes a fraction of a second and never touches the network.
+# Sourced by ./dev. set_up [worker] [peers] [checks] installs what is missing and nothing else; when
+# nothing is, it takes a fraction of a second and never touches the network.
 
 build_packages="ca-certificates cmake g++ git libbenchmark-dev libceres-dev libcxxopts-dev libeigen3-dev
   libfmt-dev libgmock-dev libgtest-dev libsqlite3-dev libsqlitecpp-dev libtomlplusplus-dev libyaml-cpp-dev
@@ -19,18 +19,25 @@ small_header_wheels="nvidia-cuda-cccl==13.0.85 nvidia-cuda-crt==13.0.88"
 deps_dir=${PLANWRIGHT_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/planwright}
 torch_dir=$deps_dir/torch-$torch_version
 
+. tests/peers/install.sh
+
 set_up() {
   set_up_packages=$build_packages
   set_up_torch=no
+  set_up_peers=no
   for set_up_part in "$@"; do
     case $set_up_part in
       worker) set_up_packages="$set_up_packages $worker_packages"; set_up_torch=yes ;;
+      peers) set_up_peers=yes ;;
       checks) set_up_packages="$set_up_packages $check_packages" ;;
     esac
   done
   install_packages $set_up_packages
   if [ $set_up_torch = yes ]; then
     install_torch
+  fi
+  if [ $set_up_peers = yes ]; then
+    install_peers
   fi
 }
 
