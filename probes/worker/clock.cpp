@@ -3,9 +3,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 namespace planwright::worker {
 namespace {
@@ -19,6 +21,11 @@ double read_clock(clockid_t clock) {
 }  // namespace
 
 double monotonic_s() { return read_clock(CLOCK_MONOTONIC); }
+
+void sleep_until(double time) {
+  const double left = time - monotonic_s();
+  if (left > 0) std::this_thread::sleep_for(std::chrono::duration<double>(left));
+}
 
 // Field 22 of /proc/self/stat: start in clock ticks after boot; see proc(5). Field 2, the name in
 // parentheses, may hold spaces.

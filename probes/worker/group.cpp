@@ -3,9 +3,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
-#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 
@@ -49,8 +47,7 @@ void Pending::wait() {
     rethrow(error);
   }
   works_.clear();
-  const std::chrono::duration<double> left(not_before_ - monotonic_s());
-  if (not_before_ > 0 && left.count() > 0) std::this_thread::sleep_for(left);
+  sleep_until(not_before_);
 }
 
 Group::Group(int rank, int size, c10::intrusive_ptr<c10d::Backend> backend,
