@@ -48,6 +48,8 @@ function(add_worker)
     add_executable(planwright-worker-cpu ${main})
     link_layers(planwright-worker-cpu PRIVATE USES worker)
     target_precompile_headers(planwright-worker-cpu REUSE_FROM worker_common)
+    add_worker_variant(worker_on_cpu_time cpu_clock)
+    add_worker_variant(worker_books_in_turns cpu_clock books_in_turns)
   endif()
 
   if(main AND build_cuda_worker)
@@ -57,6 +59,18 @@ function(add_worker)
     add_executable(planwright-worker-cuda ${main})
     link_layers(planwright-worker-cuda PRIVATE USES worker_cuda)
   endif()
+endfunction()
+
+# add_worker_variant(NAME SOURCE...): the CPU worker with parts of it replaced, for measurements:
+# what tests/peers/SOURCE.cpp defines is not taken from the library. Built with the benchmarks.
+function(add_worker_variant name)
+  list(TRANSFORM ARGN REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tests/peers/\\1.cpp" OUTPUT_VARIABLE replacements)
+  add_executable(${name} EXCLUDE_FROM_ALL ${main} ${replacements})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+  link_layers(${name} PRIVATE USES worker)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_precompile_headers(${name} REUSE_FROM worker_common)
+  set_property(GLOBAL APPEND PROPERTY planwright_bench_programs ${name})
 endfunction()
 
 function(worker_target target)
