@@ -22,7 +22,7 @@ struct Tally {
   void add(const FaultResult& result) {
     ++rows;
     skipped += result.skipped.empty() ? 0 : 1;
-    good += result.skipped.empty() && result.wrong.empty() ? 1 : 0;
+    good += result.skipped.empty() && result.wrong.empty() && result.late.empty() ? 1 : 0;
     slowest_peers_s = std::max(slowest_peers_s, result.peers_gone_s.value_or(0));
     slowest_all_s = std::max(slowest_all_s, result.all_gone_s.value_or(0));
   }
@@ -49,8 +49,10 @@ int run(const std::vector<std::string>& names) {
     }
     table.add({row.fault, row.where, expected_text(row), result.got,
                seconds_text(result.peers_gone_s), seconds_text(result.all_gone_s), result.next});
-    for (const std::string& each : result.wrong) {
-      fmt::print("- {}: {}. {}\n", row.name, each, result.detail);
+    for (const auto* complaints : {&result.wrong, &result.late}) {
+      for (const std::string& each : *complaints) {
+        fmt::print("- {}: {}. {}\n", row.name, each, result.detail);
+      }
     }
   }
   fmt::print(

@@ -39,6 +39,7 @@ using launcher::RunOptions;
 constexpr bool kSanitized = PLANWRIGHT_SANITIZED == 1;
 constexpr std::int64_t kSupervisorMost = 64 << 20;
 constexpr const char* kStep = "step 2";
+constexpr double kPatience_s = 60;  ///< what is there after it was left behind
 
 std::set<std::string> names_in(const std::string& folder) {
   std::set<std::string> names;
@@ -275,7 +276,7 @@ class FaultRun {
       note_outcome(launcher::run_probe(job, options));
     }
     const double returned_s = monotonic_s();
-    const RanksSeen seen = injector.watch().finish(kPeersGone_s);
+    const RanksSeen seen = injector.watch().finish(kPatience_s);
     note_times(seen, returned_s);
     look_for_remains(injector, seen);
   }
@@ -308,9 +309,8 @@ class FaultRun {
     if (!row_.tuner_dies) {
       result_.all_gone_s = std::max(*result_.all_gone_s, returned_s - *seen.last_end_s);
     }
-    if (*result_.peers_gone_s > kPeersGone_s) result_.wrong.emplace_back("peers lived too long");
-    if (*result_.all_gone_s > kAllGone_s)
-      result_.wrong.emplace_back("it took too long to clean up");
+    if (*result_.peers_gone_s > kPeersGone_s) result_.late.emplace_back("peers lived too long");
+    if (*result_.all_gone_s > kAllGone_s) result_.late.emplace_back("it took too long to clean up");
   }
 
   void look_for_remains(Injector& injector, const RanksSeen& seen) {
@@ -320,7 +320,7 @@ class FaultRun {
           left = remains(injector);
           return left.empty();
         },
-        kAllGone_s);
+        kPatience_s);
     for (const std::string& each : left) result_.wrong.emplace_back("left behind: " + each);
     if (seen.supervisor_peak > kSupervisorMost) {
       result_.wrong.push_back(

@@ -17,9 +17,11 @@ struct FaultResult {
   std::optional<double> all_gone_s;    ///< from the last end of a rank until nothing is left
   std::string next;                    ///< how a healthy probe right behind it went
   std::vector<std::string> wrong;      ///< empty: all is as it has to be
+  std::vector<std::string> late;  ///< bounds below that were missed: a busy machine misses them
 };
 
-/// Nothing may be left so long after the last rank has ended, and peers may live so long.
+/// On a machine that is not busy nothing may be left so long after the last rank has ended, and
+/// peers may live so long.
 constexpr double kAllGone_s = 0.5;
 constexpr double kPeersGone_s = 5;
 
