@@ -200,26 +200,6 @@ std::size_t finished_jobs(const JobsResult& ran, const probes::TrainJob& job) {
   return finished;
 }
 
-/// The outcomes of the first of `jobs`, at least of one: as far as one set of processes comes.
-std::vector<Outcome> run_some(const std::vector<probes::TrainJob>& jobs,
-                              const RunOptions& options) {
-  RunOptions for_all = options;
-  for_all.deadline_s *= static_cast<double>(jobs.size());
-  const JobsResult ran = run_jobs(jobs, for_all);
-  const std::size_t most = ran.failure ? jobs.size() - 1 : jobs.size();
-  const std::size_t finished = std::min(finished_jobs(ran, jobs.front()), most);
-  std::vector<Outcome> outcomes;
-  for (std::size_t i = 0; i < finished; ++i) {
-    outcomes.push_back(finished_outcome(jobs[i], i, ran));
-    name_played_rank(jobs[i].scope, outcomes.back());
-  }
-  if (!ran.failure) return outcomes;
-  outcomes.push_back(*ran.failure);
-  describe_job(jobs[finished], outcomes.back().environment);
-  name_played_rank(jobs[finished].scope, outcomes.back());
-  return outcomes;
-}
-
 }  // namespace
 
 std::string program_folder() {
@@ -277,11 +257,30 @@ JobsResult run_jobs(const std::vector<probes::TrainJob>& jobs, const RunOptions&
   return run_request(std::move(request), options);
 }
 
+std::vector<Outcome> run_first_probes(const std::vector<probes::TrainJob>& jobs,
+                                      const RunOptions& options) {
+  RunOptions for_all = options;
+  for_all.deadline_s *= static_cast<double>(jobs.size());
+  const JobsResult ran = run_jobs(jobs, for_all);
+  const std::size_t most = ran.failure ? jobs.size() - 1 : jobs.size();
+  const std::size_t finished = std::min(finished_jobs(ran, jobs.front()), most);
+  std::vector<Outcome> outcomes;
+  for (std::size_t i = 0; i < finished; ++i) {
+    outcomes.push_back(finished_outcome(jobs[i], i, ran));
+    name_played_rank(jobs[i].scope, outcomes.back());
+  }
+  if (!ran.failure) return outcomes;
+  outcomes.push_back(*ran.failure);
+  describe_job(jobs[finished], outcomes.back().environment);
+  name_played_rank(jobs[finished].scope, outcomes.back());
+  return outcomes;
+}
+
 std::vector<Outcome> run_probes(const std::vector<probes::TrainJob>& jobs,
                                 const RunOptions& options) {
   std::vector<Outcome> outcomes;
   for (auto next = jobs.begin(); next != jobs.end();) {
-    std::vector<Outcome> some = run_some({next, jobs.end()}, options);
+    std::vector<Outcome> some = run_first_probes({next, jobs.end()}, options);
     next += static_cast<std::ptrdiff_t>(some.size());
     std::move(some.begin(), some.end(), std::back_inserter(outcomes));
   }

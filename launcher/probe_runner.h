@@ -65,6 +65,10 @@ Outcome run_probe(const probes::TrainJob& job, const RunOptions& options);
 std::vector<Outcome> run_probes(const std::vector<probes::TrainJob>& jobs,
                                 const RunOptions& options);
 
+/// The same of the first of `jobs` only, at least of one: as far as one set of processes comes.
+std::vector<Outcome> run_first_probes(const std::vector<probes::TrainJob>& jobs,
+                                      const RunOptions& options);
+
 struct JobsResult {
   /// By rank, of the ranks that left one; it may end before the job that failed.
   std::vector<probes::RankReport> reports;
