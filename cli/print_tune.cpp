@@ -82,6 +82,11 @@ std::string dropped_table(const Plan& plan, const Paint& paint) {
   return table_text({{"ruled out", Align::left}, {"candidates", Align::right}}, rows, paint);
 }
 
+/// What stands before the line of a trial.
+std::string margin(std::int64_t number, bool numbered, const Paint& paint) {
+  return numbered ? paint.bold(fmt::format("#{:<3}", number)) : "    ";
+}
+
 std::string summary_text(const TuneResult& result) {
   const Plan& plan = result.plan;
   std::string text =
@@ -102,14 +107,21 @@ std::string proposal_text(std::int64_t number, const Proposal& proposal, const P
   const Estimate& estimate = proposal.estimate;
   return fmt::format(
       "{} {}\n     why        {}\n     predicted  {} GiB, {} tokens/s/device, p(fits) {:.2f}",
-      paint.bold(fmt::format("#{:<3}", number)), describe(proposal.candidate), proposal.why,
+      margin(number, true, paint), describe(proposal.candidate), proposal.why,
       gib_text(estimate.peak().accounts.allocated()),
       rate_text(estimate.tokens_per_second_per_device), estimate.fit_probability);
 }
 
-std::string finished_text(const Trial& trial, const Paint& paint) {
-  return fmt::format("     measured   {} ({:.1f} s)", outcome_text(trial.outcome, paint),
+std::string finished_text(const Trial& trial, bool numbered, const Paint& paint) {
+  return fmt::format("{} measured   {} ({:.1f} s)", margin(trial.number, numbered, paint),
+                     outcome_text(trial.outcome, paint),
                      trial.finished_unix_s - trial.started_unix_s);
+}
+
+std::string not_measured_text(std::int64_t number, const Outcome& outcome, bool numbered,
+                              const Paint& paint) {
+  return fmt::format("{} not measured: {}", margin(number, numbered, paint),
+                     outcome_text(outcome, paint));
 }
 
 Json probe_started_json(std::int64_t number, const Proposal& proposal) {

@@ -15,8 +15,11 @@ namespace planwright::cli {
 
 /// Which candidate is probed, why, and what is expected of it.
 std::string proposal_text(std::int64_t number, const Proposal& proposal, const Paint& paint);
-/// How it ended, below that.
-std::string finished_text(const Trial& trial, const Paint& paint);
+/// How it ended, below that; `numbered` if other proposals stand between.
+std::string finished_text(const Trial& trial, bool numbered, const Paint& paint);
+/// Why it was given up.
+std::string not_measured_text(std::int64_t number, const Outcome& outcome, bool numbered,
+                              const Paint& paint);
 
 Json probe_started_json(std::int64_t number, const Proposal& proposal);
 Json probe_finished_json(const Trial& trial);

@@ -1,7 +1,8 @@
 #include "cli/tune_session.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "cli/signals.h"
 #include "estimator/spec/error.h"
 #include "launcher/clock.h"
+#include "launcher/turns.h"
+#include "search/repeat.h"
 
 namespace planwright::cli {
 namespace {
@@ -40,7 +43,7 @@ TuneSession::TuneSession(const ProblemInput& input, studies::Store& store, studi
 
 search::TuneHooks TuneSession::hooks() {
   return {.begin_round = [this] { return begin_round(); },
-          .probe = [this](const Proposal& proposal) { return probe(proposal); },
+          .probe = [this](const std::vector<Proposal>& proposals) { return probe(proposals); },
           .record = [this](Trial& trial) { record(trial); },
           .on_refit = [this](const Calibration& calibration,
                              const search::ModelError& error) { refitted(calibration, error); },
@@ -63,36 +66,57 @@ std::vector<Trial> TuneSession::begin_round() {
   return news;
 }
 
-Outcome TuneSession::probe(const Proposal& proposal) {
-  number_ = store_.claim(study_, proposal);
-  last_beat_s_ = launcher::monotonic_s();
-  console_.story(proposal_text(number_, proposal, console_.story_paint()));
-  console_.print_json(probe_started_json(number_, proposal));
-  Outcome outcome = run(proposal);
-  if (outcome.kind() == OutcomeKind::environment) {
-    store_.abandon(study_, number_);
-    devices_ = {};
-    console_.story(
-        fmt::format("     not measured: {}", outcome_text(outcome, console_.story_paint())));
+std::vector<Outcome> TuneSession::probe(const std::vector<Proposal>& proposals) {
+  together_ = proposals.size() > 1;
+  for (const Proposal& proposal : proposals) claim(proposal);
+  std::vector<Outcome> outcomes = run(proposals);
+  for (std::size_t i = 0; i < proposals.size(); ++i) {
+    if (outcomes[i].kind() == OutcomeKind::environment) give_up(proposals[i], outcomes[i]);
   }
-  return outcome;
+  return outcomes;
 }
 
-Outcome TuneSession::run(const Proposal& proposal) {
-  const int steps = proposal.scope.warmup + proposal.scope.steps;
-  ProbeProgress progress(console_, fmt::format("probe {}", number_), steps);
+void TuneSession::claim(const Proposal& proposal) {
+  const std::int64_t number = store_.claim(study_, proposal);
+  open_.push_back({number, proposal.candidate});
+  last_beat_s_ = launcher::monotonic_s();
+  console_.story(proposal_text(number, proposal, console_.story_paint()));
+  console_.print_json(probe_started_json(number, proposal));
+}
+
+std::string TuneSession::title() const {
+  std::vector<std::int64_t> numbers;
+  for (const OpenTrial& trial : open_) numbers.push_back(trial.number);
+  return fmt::format("{} {}", together_ ? "probes" : "probe", fmt::join(numbers, ", "));
+}
+
+std::vector<Outcome> TuneSession::run(const std::vector<Proposal>& proposals) {
+  const int rounds = together_ ? search::kRepeatFactor : 1;
+  const ProbeScope& scope = proposals.front().scope;
+  ProbeProgress progress(console_, title(), scope.warmup + scope.steps / rounds);
   launcher::RunOptions options = options_;
   options.progress = [&](const launcher::ProgressEvent& event) {
     progress.show(event);
     keep_alive();
   };
-  const auto job = launcher::make_train_job(input_.problem, proposal.candidate, proposal.scope,
-                                            input_.traits(), seed_);
-  try {
-    return launcher::run_probe(job, options);
-  } catch (const launcher::Interrupted&) {
-    return {Failure{OutcomeKind::environment, "interrupted", "", std::nullopt}, {}};
+  std::vector<probes::TrainJob> jobs;
+  for (const Proposal& proposal : proposals) {
+    jobs.push_back(launcher::make_train_job(input_.problem, proposal.candidate, proposal.scope,
+                                            input_.traits(), seed_));
   }
+  try {
+    return launcher::run_in_turns(jobs, rounds, options);
+  } catch (const launcher::Interrupted&) {
+    const Failure failure{OutcomeKind::environment, "interrupted", "", std::nullopt};
+    return std::vector<Outcome>(jobs.size(), {failure, {}});
+  }
+}
+
+void TuneSession::give_up(const Proposal& proposal, const Outcome& outcome) {
+  const std::int64_t number = take_open(proposal.candidate);
+  store_.abandon(study_, number);
+  if (open_.empty()) devices_ = {};
+  console_.story(not_measured_text(number, outcome, together_, console_.story_paint()));
 }
 
 /// A heartbeat that cannot be written is worth a warning, not the probe that runs.
@@ -101,18 +125,27 @@ void TuneSession::keep_alive() {
   if (now - last_beat_s_ < kBeatEveryS) return;
   last_beat_s_ = now;
   try {
-    store_.beat(study_, number_);
+    for (const OpenTrial& trial : open_) store_.beat(study_, trial.number);
   } catch (const WorldError& error) {
     console_.warning(error.what());
   }
 }
 
+std::int64_t TuneSession::take_open(const Candidate& candidate) {
+  const auto found = std::find_if(open_.begin(), open_.end(), [&](const OpenTrial& trial) {
+    return trial.candidate == candidate;
+  });
+  const std::int64_t number = found->number;
+  open_.erase(found);
+  return number;
+}
+
 void TuneSession::record(Trial& trial) {
-  trial.number = number_;
+  trial.number = take_open(trial.candidate);
   trial.number = store_.finish(study_, trial);
+  if (open_.empty()) devices_ = {};
   known_.insert(trial.number);
-  devices_ = {};
-  console_.story(finished_text(trial, console_.story_paint()));
+  console_.story(finished_text(trial, together_, console_.story_paint()));
   if (const auto text = disturbance_of(trial.outcome)) console_.warning(*text);
   console_.print_json(probe_finished_json(trial));
   for (const std::string& warning : store_.take_warnings()) console_.warning(warning);

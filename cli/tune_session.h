@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "cli/console.h"
@@ -24,14 +25,25 @@ class TuneSession {
   search::TuneHooks hooks();
 
  private:
-  /// The devices are this session's until the trial is recorded or given up. Nothing is new if a
-  /// signal comes while it waits for them.
+  /// A trial that was claimed and is neither recorded nor given up yet.
+  struct OpenTrial {
+    std::int64_t number = -1;
+    Candidate candidate;
+  };
+
+  /// The devices are this session's until no trial of the round is open. Nothing is new if a signal
+  /// comes while it waits for them.
   std::vector<Trial> begin_round();
-  /// Claims a row first. A probe that was interrupted, or that this host could not carry out, comes
-  /// back as a failure of the environment, its row closed.
-  Outcome probe(const Proposal& proposal);
-  Outcome run(const Proposal& proposal);
+  /// Claims a row for each first. A probe that was interrupted, or that this host could not carry
+  /// out, comes back as a failure of the environment, its row closed.
+  std::vector<Outcome> probe(const std::vector<Proposal>& proposals);
+  void claim(const Proposal& proposal);
+  std::vector<Outcome> run(const std::vector<Proposal>& proposals);
+  void give_up(const Proposal& proposal, const Outcome& outcome);
   void record(Trial& trial);
+  /// Its number; the trial is open no more.
+  std::int64_t take_open(const Candidate& candidate);
+  std::string title() const;
   void refitted(const Calibration& calibration, const search::ModelError& error);
   void keep_alive();
 
@@ -41,7 +53,8 @@ class TuneSession {
   launcher::RunOptions options_;
   const Console& console_;
   std::uint64_t seed_;
-  std::int64_t number_ = -1;  ///< of the trial that runs
+  std::vector<OpenTrial> open_;
+  bool together_ = false;  ///< the round has several trials
   double last_beat_s_ = 0;
   std::set<std::int64_t> known_;  ///< numbers of the trials that the loop has
   launcher::DeviceLock devices_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string>
 
 namespace planwright::search {
 namespace {
@@ -28,9 +30,10 @@ double step_variance(const Evidence& evidence, const std::vector<Trial>& history
 
 }  // namespace
 
-std::optional<Choice> propose_repeat(const Evidence& evidence, const std::vector<Trial>& history,
-                                     const ProbeScope& scope, double margin) {
-  if (evidence.measured.size() < 2) return std::nullopt;
+std::vector<Choice> propose_repeats(const Evidence& evidence, const std::vector<Trial>& history,
+                                    const ProbeScope& scope, double margin, int most) {
+  const auto& measured = evidence.measured;
+  if (measured.size() < 2) return {};
   const double variance = step_variance(evidence, history);
   const auto steps = [&](std::size_t i) { return trial_of(i, evidence, history).scope.steps; };
   const auto repeated = [&](std::size_t i) { return steps(i) > scope.steps; };
@@ -38,25 +41,23 @@ std::optional<Choice> propose_repeat(const Evidence& evidence, const std::vector
     const double behind =
         std::log(trial_of(i, evidence, history).outcome.measurement()->step_time_s /
                  evidence.best_time->value);
-    const double deviation =
-        std::sqrt(variance * (1.0 / steps(i) + 1.0 / steps(evidence.measured.front())));
+    const double deviation = std::sqrt(variance * (1.0 / steps(i) + 1.0 / steps(measured.front())));
     return behind < std::max(std::log1p(margin), 2 * deviation);
   };
-  const auto& measured = evidence.measured;
-  if (std::count_if(measured.begin(), measured.end(), repeated) >= kMostRepeats ||
-      std::count_if(measured.begin(), measured.end(), equal_to_best) < 2) {
-    return std::nullopt;
-  }
-  const auto next = std::find_if(measured.begin(), measured.end(), [&](std::size_t i) {
-    return equal_to_best(i) && !repeated(i) && evidence.seen[i].failed < kFailuresAllowed;
-  });
-  if (next == measured.end()) return std::nullopt;
+  if (std::count_if(measured.begin(), measured.end(), equal_to_best) < 2) return {};
+  const auto made = std::count_if(measured.begin(), measured.end(), repeated);
+  const auto left = std::min<std::ptrdiff_t>(most, kMostRepeats - made);
   ProbeScope longer = scope;
   longer.steps *= kRepeatFactor;
-  return Choice{*next, longer,
-                fmt::format("too close to call among the fastest: measured again over {} steps",
-                            longer.steps),
-                0};
+  const std::string why = fmt::format(
+      "too close to call among the fastest: measured again over {} steps", longer.steps);
+  std::vector<Choice> contenders;
+  for (const std::size_t i : measured) {
+    if (std::ssize(contenders) >= left) break;
+    if (!equal_to_best(i) || repeated(i) || evidence.seen[i].failed >= kFailuresAllowed) continue;
+    contenders.push_back({i, longer, why, 0});
+  }
+  return contenders;
 }
 
 }  // namespace planwright::search

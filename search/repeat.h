@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "search/evidence.h"
@@ -13,11 +12,12 @@ constexpr int kRepeatFactor = 4;
 /// Candidates of a study that are measured again at most.
 constexpr int kMostRepeats = 3;
 
-/// The fastest measured candidate that was not measured again yet and whose time cannot be told
-/// from the best one's: they differ by less than `margin`, or by less than two deviations of their
-/// difference as the scatter of the measured steps has it. nullopt if the best one stands alone, or
-/// kMostRepeats were made.
-std::optional<Choice> propose_repeat(const Evidence& evidence, const std::vector<Trial>& history,
-                                     const ProbeScope& scope, double margin);
+/// The measured candidates that were not measured again yet and whose times cannot be told from the
+/// best one's, fastest first: they differ by less than `margin`, or by less than two deviations of
+/// their difference as the scatter of the measured steps has it. They are to be measured together,
+/// in turns. At most `most`, and with those that were measured again before at most kMostRepeats;
+/// none if the best one stands alone.
+std::vector<Choice> propose_repeats(const Evidence& evidence, const std::vector<Trial>& history,
+                                    const ProbeScope& scope, double margin, int most);
 
 }  // namespace planwright::search

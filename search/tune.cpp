@@ -56,41 +56,73 @@ Round assess(const Setting& setting, const std::vector<Trial>& history) {
           std::move(evidence),    std::move(pruned), ahead};
 }
 
-/// The next probe, or why there is none.
-std::variant<Choice, std::string> decide(const Setting& setting, const Round& round,
-                                         const std::vector<Trial>& history, double seconds) {
+int probes_left(const Budget& budget, const std::vector<Trial>& history) {
+  return budget.probes ? *budget.probes - static_cast<int>(history.size()) : kMostRepeats;
+}
+
+/// The next probes, or why there are none.
+std::variant<std::vector<Choice>, std::string> decide(const Setting& setting, const Round& round,
+                                                      const std::vector<Trial>& history,
+                                                      double seconds) {
   const Budget& budget = setting.budget;
   if (const auto spent = budget_spent(budget, static_cast<int>(history.size()), seconds)) {
     return *spent;
   }
   const auto nothing = nothing_to_gain(budget, round.pruned, round.outlook);
   if (!nothing) {
-    return *propose(round.ranking, round.evidence, round.pruned, budget.scope, setting.seed);
+    return std::vector{
+        *propose(round.ranking, round.evidence, round.pruned, budget.scope, setting.seed)};
   }
-  if (auto repeat = propose_repeat(round.evidence, history, budget.scope, budget.margin)) {
-    return *repeat;
-  }
+  auto repeats = propose_repeats(round.evidence, history, budget.scope, budget.margin,
+                                 probes_left(budget, history));
+  if (!repeats.empty()) return repeats;
   return *nothing;
 }
 
-Proposal proposal_for(const Setting& setting, const Round& round, const Choice& choice) {
-  const Candidate& candidate = setting.space.legal[choice.index];
-  return {candidate, choice.scope,
-          round.pricer.estimate(candidate, setting.quantities[choice.index]), choice.why,
-          choice.improvement};
+std::vector<Proposal> proposals_for(const Setting& setting, const Round& round,
+                                    const std::vector<Choice>& choices) {
+  std::vector<Proposal> proposals;
+  for (const Choice& choice : choices) {
+    const Candidate& candidate = setting.space.legal[choice.index];
+    proposals.push_back({candidate, choice.scope,
+                         round.pricer.estimate(candidate, setting.quantities[choice.index]),
+                         choice.why, choice.improvement});
+  }
+  return proposals;
 }
 
-Trial run_probe(const Setting& setting, const Proposal& proposal, const TuneHooks& hooks) {
-  Trial trial;
-  trial.problem_hash = setting.problem_hash;
-  trial.candidate = proposal.candidate;
-  trial.scope = proposal.scope;
-  trial.estimate = proposal.estimate;
-  trial.why = proposal.why;
-  trial.started_unix_s = hooks.now();
-  trial.outcome = hooks.probe(proposal);
-  trial.finished_unix_s = hooks.now();
-  return trial;
+std::vector<Trial> run_probes(const Setting& setting, const std::vector<Proposal>& proposals,
+                              const TuneHooks& hooks) {
+  const double started = hooks.now();
+  std::vector<Outcome> outcomes = hooks.probe(proposals);
+  const double finished = hooks.now();
+  std::vector<Trial> trials;
+  for (std::size_t i = 0; i < proposals.size(); ++i) {
+    const Proposal& proposal = proposals[i];
+    trials.push_back({.number = -1,
+                      .problem_hash = setting.problem_hash,
+                      .candidate = proposal.candidate,
+                      .scope = proposal.scope,
+                      .estimate = proposal.estimate,
+                      .why = proposal.why,
+                      .outcome = std::move(outcomes.at(i)),
+                      .started_unix_s = started,
+                      .finished_unix_s = finished});
+  }
+  return trials;
+}
+
+/// Takes out what says nothing of its candidate: what the host could not carry out, and what was
+/// cut short. Returns what the host could not do, if that was it.
+std::string drop_inconclusive(std::vector<Trial>& trials, bool interrupted) {
+  std::string host_failure;
+  std::erase_if(trials, [&](const Trial& trial) {
+    const Failure* const failure = trial.outcome.failure();
+    if (failure == nullptr) return false;
+    if (failure->kind == OutcomeKind::environment) host_failure = failure->detail;
+    return interrupted || failure->kind == OutcomeKind::environment;
+  });
+  return host_failure;
 }
 
 /// Whether others finished something.
@@ -147,15 +179,18 @@ Ending loop(const Setting& setting, Round& round, std::vector<Trial>& history,
     const auto next = decide(setting, round, history, hooks.now() - began);
     if (const auto* reason = std::get_if<std::string>(&next)) return {*reason, ""};
 
-    Trial trial = run_probe(setting, proposal_for(setting, round, std::get<Choice>(next)), hooks);
-    if (trial.outcome.failure() && interrupted()) break;  // cut short: not a finished trial
-    if (trial.outcome.kind() == OutcomeKind::environment) {
+    std::vector<Trial> trials = run_probes(
+        setting, proposals_for(setting, round, std::get<std::vector<Choice>>(next)), hooks);
+    const bool cut_short = interrupted();
+    const std::string host_failure = drop_inconclusive(trials, cut_short);
+    if (trials.empty()) {
+      if (cut_short) break;
       if (++host_failures < kHostFailuresInARow) continue;
-      return {"this host cannot probe", trial.outcome.failure()->detail};
+      return {"this host cannot probe", host_failure};
     }
     host_failures = 0;
-    hooks.record(trial);
-    history.push_back(std::move(trial));
+    for (Trial& trial : trials) hooks.record(trial);
+    std::move(trials.begin(), trials.end(), std::back_inserter(history));
     round = assess(setting, history);
     if (hooks.on_refit) {
       hooks.on_refit(round.calibration, model_error(setting, round.calibration, history));

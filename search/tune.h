@@ -21,12 +21,15 @@ struct ModelError {
 
 /// Everything of the world that the loop touches.
 struct TuneHooks {
-  /// Begins a round: from now until its trial is recorded nobody else measures on these devices.
+  /// Begins a round: from now until its trials are recorded nobody else measures on these devices.
   /// Returns the trials that others finished since the last round, who tune the same study; may be
   /// empty.
   std::function<std::vector<Trial>()> begin_round;
-  /// Runs the probe and waits for its end. Whoever stores trials claims one here, before it starts.
-  std::function<Outcome(const Proposal&)> probe;
+  /// Runs the probes of a round and waits for their end; an outcome for each, in order. As a rule
+  /// there is one. Several are repeats of contenders, whose times are to be compared: a
+  /// kRepeatFactor-th of the steps of each in turn, so that a machine that drifts does it to all of
+  /// them. Whoever stores trials claims one for each here, before any starts.
+  std::function<std::vector<Outcome>(const std::vector<Proposal>&)> probe;
   /// Makes a finished trial safe before anything else happens, and gives it its number.
   std::function<void(Trial&)> record;
   /// After each refit; may be empty.
@@ -44,11 +47,12 @@ constexpr int kHostFailuresInARow = 2;
 
 /// Proposes, probes, records, refits, until the budget is spent, the space is, or nothing that is
 /// untried is likely to win. The candidates whose measurements cannot be told from the best one's
-/// are then measured again for longer, as far as the budget goes.
+/// are then measured again for longer, together, as far as the budget goes.
 ///
 /// `history` holds the finished trials of earlier runs, in order of their numbers: they teach,
 /// count as tried and count towards `Budget::probes`. A run that goes on from a history takes the
-/// same decisions as the one that was interrupted would have.
+/// same decisions as the one that was interrupted would have, unless it was killed between the
+/// records of one round.
 ///
 /// The plan's `dropped` has the space's rules, and `too_large`, `cannot_win`, `out_of_memory` and
 /// `failed` as of the last round. `error_before` and `error_after` are ModelError's.

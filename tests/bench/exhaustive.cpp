@@ -98,8 +98,12 @@ Tuned tune(const Setting& setting) {
   Tuned tuned;
   tuned.calibration = setting.prior;
   search::TuneHooks hooks;
-  hooks.probe = [&](const Proposal& proposal) {
-    return probe(setting, proposal.candidate, proposal.scope);
+  hooks.probe = [&](const std::vector<Proposal>& proposals) {
+    std::vector<Outcome> outcomes;
+    for (const Proposal& proposal : proposals) {
+      outcomes.push_back(probe(setting, proposal.candidate, proposal.scope));
+    }
+    return outcomes;
   };
   hooks.record = [&](Trial& trial) {
     trial.number = static_cast<std::int64_t>(tuned.probed.size());

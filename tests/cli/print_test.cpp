@@ -152,8 +152,8 @@ TEST(PrintTune, TellsEachProbe) {
   Trial full = trial;
   full.outcome = printed_out_of_memory();
   expect_golden("tune_probe", proposal_text(4, proposal, kPlain) + "\n" +
-                                  finished_text(trial, kPlain) + "\n" +
-                                  finished_text(full, kPlain) + "\n");
+                                  finished_text(trial, false, kPlain) + "\n" +
+                                  finished_text(full, false, kPlain) + "\n");
 }
 
 TEST(PrintTune, HasTheKeysThatScriptsRead) {

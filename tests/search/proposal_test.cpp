@@ -161,34 +161,40 @@ TEST(ExpectedDuration, CountsTheStepsAsFarAsTheyAreLikelyToRun) {
   EXPECT_DOUBLE_EQ(expected_duration(figures(5, 0, 0.5), scope).value, start + 10);
 }
 
-TEST(Repeat, MeasuresContendersForLonger) {
+std::vector<std::size_t> repeats(const Space& space, const std::vector<Trial>& history,
+                                 int most = kMostRepeats) {
+  std::vector<std::size_t> indices;
+  for (const Choice& choice :
+       propose_repeats(gather(space, history, kScope), history, kScope, 0.02, most)) {
+    EXPECT_EQ(choice.scope.steps, kScope.steps * kRepeatFactor);
+    indices.push_back(choice.index);
+  }
+  return indices;
+}
+
+using Indices = std::vector<std::size_t>;
+
+TEST(Repeat, MeasuresContendersTogetherForLonger) {
   const Space space = space_of(3);
   std::vector<Trial> history{measured(space, 0, 1.01), measured(space, 1, 1.0),
                              measured(space, 2, 1.2)};
-  const auto next = [&] {
-    return propose_repeat(gather(space, history, kScope), history, kScope, 0.02);
-  };
-  ASSERT_TRUE(next().has_value());
-  EXPECT_EQ(next()->index, 1u);
-  EXPECT_EQ(next()->scope.steps, kScope.steps * kRepeatFactor);
-  history.push_back(measured(space, 1, 1.005, next()->scope.steps));
-  ASSERT_TRUE(next().has_value());
-  EXPECT_EQ(next()->index, 0u);
-  history.push_back(measured(space, 0, 1.0, next()->scope.steps));
-  EXPECT_FALSE(next().has_value());  // both were; the third is too far behind
+  EXPECT_EQ(repeats(space, history), (Indices{1, 0})) << "the third is too far behind";
+  constexpr int kLonger = ProbeScope{}.steps * kRepeatFactor;
+  history.push_back(measured(space, 1, 1.005, kLonger));
+  EXPECT_EQ(repeats(space, history), Indices{0}) << "what an earlier run left";
+  history.push_back(measured(space, 0, 1.0, kLonger));
+  EXPECT_EQ(repeats(space, history), Indices{});
 }
 
 TEST(Repeat, IsNotForAClearWinner) {
   const Space space = space_of(2);
-  const std::vector<Trial> history{measured(space, 0, 1.0), measured(space, 1, 1.1)};
-  EXPECT_FALSE(propose_repeat(gather(space, history, kScope), history, kScope, 0.02).has_value());
+  EXPECT_EQ(repeats(space, {measured(space, 0, 1.0), measured(space, 1, 1.1)}), Indices{});
 }
 
 TEST(Repeat, ScatteredStepsMakeMoreContenders) {
   const Space space = space_of(2);
-  const std::vector<Trial> history{measured(space, 0, 1.0, 3, 0.1),
-                                   measured(space, 1, 1.1, 3, 0.1)};
-  EXPECT_TRUE(propose_repeat(gather(space, history, kScope), history, kScope, 0.02).has_value());
+  EXPECT_EQ(repeats(space, {measured(space, 0, 1.0, 3, 0.1), measured(space, 1, 1.1, 3, 0.1)}),
+            (Indices{0, 1}));
 }
 
 TEST(Repeat, EndsAfterAFew) {
@@ -196,12 +202,14 @@ TEST(Repeat, EndsAfterAFew) {
   std::vector<Trial> history;
   for (std::size_t i = 0; i < 10; ++i)
     history.push_back(measured(space, i, 1.0 + 1e-4 * static_cast<double>(i)));
-  int repeats = 0;
-  while (const auto next = propose_repeat(gather(space, history, kScope), history, kScope, 0.02)) {
-    history.push_back(measured(space, next->index, 1.001, next->scope.steps));
-    ASSERT_LE(++repeats, kMostRepeats);
+  EXPECT_EQ(repeats(space, history), (Indices{0, 1, 2}));
+  EXPECT_EQ(repeats(space, history, 2), (Indices{0, 1})) << "as far as the budget goes";
+  for (const std::size_t i : {0, 1}) {
+    history.push_back(measured(space, i, 1.001, kScope.steps * kRepeatFactor));
   }
-  EXPECT_EQ(repeats, kMostRepeats);
+  EXPECT_EQ(repeats(space, history), Indices{2});
+  history.push_back(measured(space, 2, 1.001, kScope.steps * kRepeatFactor));
+  EXPECT_EQ(repeats(space, history), Indices{});
 }
 
 TEST(Repeat, GivesUpOnACandidateThatKeepsFailing) {
@@ -211,7 +219,7 @@ TEST(Repeat, GivesUpOnACandidateThatKeepsFailing) {
     history.push_back(ended(space, 0, OutcomeKind::crashed));
     history.push_back(ended(space, 1, OutcomeKind::timed_out));
   }
-  EXPECT_FALSE(propose_repeat(gather(space, history, kScope), history, kScope, 0.02).has_value());
+  EXPECT_EQ(repeats(space, history), Indices{});
 }
 
 TEST(Stop, WhenTheBudgetIsSpent) {

@@ -1,12 +1,12 @@
 #include "tests/support/simulated_cluster.h"
 
-#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
 #include <utility>
 
 #include "estimator/quantities.h"
+#include "tests/support/median.h"
 
 namespace planwright::testing {
 namespace {
@@ -53,31 +53,39 @@ bool SimulatedCluster::truly_fits(const Candidate& candidate) const {
   return true_peak(candidate) <= capacity(problem_);
 }
 
-Outcome SimulatedCluster::probe(const Proposal& proposal) {
-  now_ += simulation_.start_seconds;
+/// A probe on its way; its noise is the candidate's own.
+struct SimulatedCluster::Running {
+  Candidate candidate;
+  std::mt19937_64 random;
+  std::normal_distribution<double> normal{};
+  std::vector<double> steps_s{};
+};
+
+void SimulatedCluster::take_steps(Running& running, int steps) {
+  if (!truly_fits(running.candidate)) return;
+  const double time = true_step_time(running.candidate);
+  for (int step = 0; step < steps; ++step) {
+    const double noise = simulation_.noise * running.normal(running.random);
+    running.steps_s.push_back(time * std::exp(noise + simulation_.drift * (now_ - kBegin)));
+    now_ += running.steps_s.back();
+  }
+}
+
+Outcome SimulatedCluster::outcome_of(const Running& running) const {
   Outcome outcome;
-  const Bytes peak = true_peak(proposal.candidate);
-  if (peak > capacity(problem_)) {
+  if (!truly_fits(running.candidate)) {
     OutOfMemory full;
     full.capacity = full.allocated = capacity(problem_);
     full.requested = Bytes{1};
     outcome.value = full;
     return outcome;
   }
-  std::mt19937_64 random = generator_of(proposal.candidate, seed_ + 1);
-  std::normal_distribution<double> normal;
   Measurement measurement;
-  const double time = true_step_time(proposal.candidate);
-  for (int step = 0; step < proposal.scope.steps; ++step) {
-    measurement.steps_s.push_back(time * std::exp(simulation_.noise * normal(random)));
-    now_ += measurement.steps_s.back();
-  }
-  std::vector<double> sorted = measurement.steps_s;
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
-                   sorted.end());
-  measurement.step_time_s = sorted[sorted.size() / 2];
+  measurement.steps_s = running.steps_s;
+  measurement.step_time_s = median(measurement.steps_s);
   RankMeasurement rank;
-  rank.peak[Account::activations] = rank.tensors[Account::activations] = peak;
+  rank.peak[Account::activations] = rank.tensors[Account::activations] =
+      true_peak(running.candidate);
   rank.steps_s = measurement.steps_s;
   measurement.ranks = {rank};
   const auto tokens = static_cast<double>(problem_.workload.seq * problem_.workload.global_batch);
@@ -85,6 +93,28 @@ Outcome SimulatedCluster::probe(const Proposal& proposal) {
       tokens / problem_.cluster.devices() / measurement.step_time_s;
   outcome.value = measurement;
   return outcome;
+}
+
+std::vector<Outcome> SimulatedCluster::probe_in_turns(const std::vector<Proposal>& proposals,
+                                                      int rounds) {
+  now_ += simulation_.start_seconds;
+  std::vector<Running> running;
+  for (const Proposal& proposal : proposals) {
+    running.push_back({proposal.candidate, generator_of(proposal.candidate, seed_ + 1)});
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < running.size(); ++i) {
+      const std::size_t turn = round % 2 == 0 ? i : running.size() - 1 - i;
+      take_steps(running[turn], proposals[turn].scope.steps / rounds);
+    }
+  }
+  std::vector<Outcome> outcomes;
+  for (const Running& each : running) outcomes.push_back(outcome_of(each));
+  return outcomes;
+}
+
+Outcome SimulatedCluster::probe(const Proposal& proposal) {
+  return probe_in_turns({proposal}, 1).front();
 }
 
 }  // namespace planwright::testing
