@@ -18,6 +18,10 @@ namespace planwright::worker {
 /// Call once, before the first tensor of the device.
 void install_device_memory();
 
+/// Gives back what the allocator and the libraries keep of earlier jobs, so that a job finds the
+/// device as a fresh process does.
+void forget_earlier_jobs();
+
 /// Allocations that would bring the sum of all accounts above `budget` throw from here on.
 void set_memory_budget(std::optional<Bytes> budget);
 

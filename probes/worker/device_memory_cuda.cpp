@@ -1,4 +1,5 @@
 #include <ATen/Context.h>
+#include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
@@ -110,6 +111,13 @@ void install_device_memory() {
       });
 }
 
+/// The matrix library's workspace is a tensor, made anew by the next product, and segments that are
+/// not in use count as reserved.
+void forget_earlier_jobs() {
+  at::cuda::clearCublasWorkspaces();
+  allocator::emptyCache();
+}
+
 void set_memory_budget(std::optional<Bytes> budget) {
   std::size_t free = 0, total = 0;
   C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
@@ -131,8 +139,8 @@ void rebook(const at::Tensor& tensor, Account account) {
   memory().book_over(tensor.storage().data(), account);
 }
 
-/// The caching allocator gives nothing back to the device, so what is in use at the end is the
-/// peak.
+/// Within a job the caching allocator gives nothing back to the device, so what is in use at the
+/// end is the peak.
 MemoryOutside memory_outside() {
   constexpr std::size_t kAllPools = 0;
   const auto stats = allocator::getDeviceStats(c10::cuda::current_device());

@@ -274,6 +274,7 @@ void run_train_job(const probes::TrainJob& job, const Rank& rank, probes::RankRe
   std::vector<double> shares;
   {
     const PeakNote note(measurement);
+    forget_earlier_jobs();
     reset_memory_peaks();
     run.emplace(job, rank);
     measurement.loaded = live_memory();
