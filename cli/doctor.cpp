@@ -14,10 +14,13 @@ namespace {
 
 const Verb kVerb{
     .name = "doctor",
-    .summary = "What works on this machine, and what to do about the rest. Takes some seconds.",
+    .summary =
+        "What works on this machine, and what to do about the rest. Takes some seconds; with --gpu "
+        "the self-test of a GPU, at most three minutes.",
     .arguments = "",
     .example = "planwright doctor",
     .tables = {Table::launch, Table::storage},
+    .own = {"gpu"},
 };
 
 std::string text(const std::vector<Check>& checks, const Paint& paint) {
@@ -47,7 +50,9 @@ int run_doctor(const Arguments& arguments) {
   if (line.help) return print_help(kVerb);
 
   on_signal(OnSignal::ask);
-  const std::vector<Check> checks = run_checks(line.settings);
+  const bool gpu = line.settings.marked(Table::none, "gpu");
+  const std::vector<Check> checks =
+      gpu ? run_gpu_checks(line.settings, console) : run_checks(line.settings);
   console.print(text(checks, console.result_paint()));
   console.print_json(document(checks));
   const bool well = std::all_of(checks.begin(), checks.end(),

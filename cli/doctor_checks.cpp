@@ -5,9 +5,12 @@
 
 #include <filesystem>
 
+#include "cli/devices_turn.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
 #include "cli/problem_input.h"
+#include "cli/progress.h"
+#include "cli/self_test.h"
 #include "cli/signals.h"
 #include "cli/storage_input.h"
 #include "cli/targets.h"
@@ -103,8 +106,8 @@ Check gpu_check() {
           ""};
 }
 
-Check worker_check(const launcher::RunOptions& options) {
-  const std::string worker = launcher::worker_path(options, DeviceKind::cpu);
+Check worker_check(const launcher::RunOptions& options, DeviceKind device) {
+  const std::string worker = launcher::worker_path(options, device);
   const bool found = access(worker.c_str(), X_OK) == 0;
   return {"worker", found, worker, found ? "" : "make it with ./dev build"};
 }
@@ -153,12 +156,27 @@ Check store_check(const std::string& path) {
 
 std::vector<Check> run_checks(const Settings& settings) {
   const launcher::RunOptions options = read_run_options(settings);
-  std::vector<Check> checks{host_check(), memory_check(), gpu_check(), worker_check(options)};
+  std::vector<Check> checks{host_check(), memory_check(), gpu_check(),
+                            worker_check(options, DeviceKind::cpu)};
   if (checks.back().ok) {
     for (Check& check : training_checks(options)) checks.push_back(std::move(check));
     checks.push_back(budget_check(options));
   }
   checks.push_back(store_check(storage_path(settings)));
+  return checks;
+}
+
+std::vector<Check> run_gpu_checks(const Settings& settings, const Console& console) {
+  std::vector<Check> checks = gpu_list(launcher::detect_gpus());
+  if (!checks.back().ok) return checks;
+  launcher::RunOptions options = read_run_options(settings);
+  checks.push_back(worker_check(options, DeviceKind::cuda));
+  if (!checks.back().ok) return checks;
+
+  const launcher::DeviceLock lock = await_devices(console);
+  ProbeProgress progress(console, "self-test", kSelfTestSteps);
+  options.progress = [&](const launcher::ProgressEvent& event) { progress.show(event); };
+  for (Check& check : self_test(DeviceKind::cuda, options)) checks.push_back(std::move(check));
   return checks;
 }
 

@@ -79,6 +79,7 @@ const std::vector<Key>& all_keys() {
       {"launcher", Table::none, text, "WORD", "torchrun, slurm or kubernetes"},
       {"out", Table::none, text, "DIR", "folder for the files [.]"},
       {"force", Table::none, mark, "", "overwrite files that exist"},
+      {"gpu", Table::none, mark, "", "the self-test of this host's GPU instead"},
 
       {"json", Table::none, mark, "", "the result as JSON on stdout"},
       {"quiet", Table::none, mark, "", "errors only on stderr"},
