@@ -31,6 +31,9 @@ const std::vector<Key>& all_keys() {
       {"master-weights", Table::job, toggle, "on|off",
        "a master copy, if not the target's default"},
       {"state-dtype", Table::job, text, "WORD", "optimizer states, if not the target's default"},
+      {"hidden-dropout", Table::job, number, "P",
+       "probability, of the embedding and of what blocks add [0]"},
+      {"attention-dropout", Table::job, number, "P", "probability, of attention's weights [0]"},
       {"headroom", Table::job, text, "5%|2GiB", "memory kept free on each device [5%]"},
 
       {"tp", Table::candidate, integer, "N", "tensor parallel ranks"},

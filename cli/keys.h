@@ -19,6 +19,7 @@ enum class Shape {
   path,          ///< in a TOML file: relative to that file
   path_or_name,  ///< the same, if there is such a path
   integer,
+  number,  ///< with or without decimals
   toggle,  ///< true and false, or on and off
   pairs,   ///< a table of strings; NAME=VALUE,… as a flag
   mark,    ///< a flag without a value; true or false in TOML

@@ -126,6 +126,13 @@ Headroom parse_headroom(const Setting& setting) {
   return {.fraction = amount->number / 100, .bytes = {}};
 }
 
+double parse_probability(const Setting& setting) {
+  const auto amount = split_amount(setting.text);
+  if (!amount || !amount->rest.empty()) refuse(setting, "must be a decimal number such as 0.1");
+  if (amount->number >= 1) refuse(setting, "must be a probability below 1");
+  return amount->number;
+}
+
 Seconds parse_duration(const Setting& setting) {
   constexpr const char* kExample = "must be a time such as 45s, 30m or 1h30m";
   double total = 0;

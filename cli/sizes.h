@@ -14,6 +14,9 @@ Bytes parse_size(const Setting& setting);
 /// `5%` of each device's memory, or a size; `0%` keeps nothing free.
 Headroom parse_headroom(const Setting& setting);
 
+/// A decimal number from 0 to below 1.
+double parse_probability(const Setting& setting);
+
 /// `2h`, `30m`, `45s`, `1h30m`; more than zero.
 Seconds parse_duration(const Setting& setting);
 

@@ -71,6 +71,9 @@ std::string scalar_text(const Key& key, const toml::node& node, const Setting& p
       if (!number) refuse_type(place, node, "must be a whole number, without quotes");
       return std::to_string(*number);
     }
+    case Shape::number:
+      if (!node.is_number()) refuse_type(place, node, "must be a number, without quotes");
+      return as_written(node);
     case Shape::toggle:
     case Shape::mark: {
       if (const auto flag = node.value_exact<bool>()) return *flag ? "on" : "off";

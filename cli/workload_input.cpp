@@ -84,6 +84,12 @@ Workload read_workload(const Settings& settings, const TargetTraits& traits,
     workload.precision = parse_setting_word<Precision>(*precision);
   }
   workload.recipe = read_recipe(settings, traits, workload.precision);
+  if (const Setting* hidden = job_setting(settings, "hidden-dropout")) {
+    workload.hidden_dropout = parse_probability(*hidden);
+  }
+  if (const Setting* attention = job_setting(settings, "attention-dropout")) {
+    workload.attention_dropout = parse_probability(*attention);
+  }
   if (const Setting* headroom = job_setting(settings, "headroom")) {
     workload.headroom = parse_headroom(*headroom);
   }

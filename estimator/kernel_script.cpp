@@ -21,11 +21,6 @@ Tensor rows_of(const StepShape& s, const char* name, std::int64_t width) {
   return {name, s.c() * s.tokens() * width};
 }
 
-/// The same of this rank's tokens.
-Tensor local_rows_of(const StepShape& s, const char* name, std::int64_t width) {
-  return {name, s.c() * s.local_tokens() * width};
-}
-
 /// Made, and released before the kernel returns.
 void pass(Script& script, const Tensor& tensor) {
   if (tensor.bytes > 0) script.make(tensor).drop(tensor);
@@ -96,29 +91,42 @@ void attention_backward(Script& script, const StepShape& s, const BlockSpec& blo
   script.call("attention backward", workspace, takes_scratch(s));
 }
 
-void norm_forward(Script& script, const StepShape& s, NormKind) {
+void causal_softmax(Script& script, const StepShape& s, const BlockSpec& share) {
   if (!composed(s)) return;
-  const Tensor unit = local_rows_of(s, "unit", s.hidden);
-  const Tensor squares = local_rows_of(s, "squares", s.hidden);
+  const Tensor scores{"scores", s.e() * s.batch * share.heads * s.seq * s.seq};
+  const Tensor outside{"outside", s.seq * s.seq};
+  script.make(scores).make(outside);
+  const bool windowed = share.sliding_window > 0 && share.sliding_window < s.seq;
+  if (windowed) pass(script, outside);
+  script.drop(outside).drop(scores);
+}
+
+void softmax_backward(Script& script, const StepShape& s, const BlockSpec& share) {
+  if (composed(s)) pass(script, {"sum", s.e() * s.batch * share.heads * s.seq});
+}
+
+void norm_forward(Script& script, const StepShape& s, const NormRows& norm) {
+  if (!composed(s)) return;
+  const Tensor unit{"unit", s.c() * norm.rows * norm.width};
+  const Tensor squares{"squares", unit.bytes};
   script.make(unit).make(squares);
   divide_by_number(script, s);
   script.drop(squares);
-  pass(script, widened(s, s.hidden));
+  pass(script, widened(s, norm.width));
   script.drop(unit);
 }
 
-void norm_backward(Script& script, const StepShape& s, NormKind norm) {
+void norm_backward(Script& script, const StepShape& s, const NormRows& norm) {
   if (!composed(s)) {
-    const std::int64_t sums = norm == NormKind::layer_norm ? 2 : 1;
-    return pass(script, {"t", sums * s.c() * s.threads * s.hidden});
+    const std::int64_t sums = norm.kind == NormKind::layer_norm ? 2 : 1;
+    return pass(script, {"t", sums * s.c() * s.threads * norm.width});
   }
-  const Tensor unit = local_rows_of(s, "unit", s.hidden);
-  const Tensor gradient = local_rows_of(s, "gradient", s.hidden);
-  const Tensor weighted = local_rows_of(s, "product", s.hidden);
+  const Tensor unit{"unit", s.c() * norm.rows * norm.width};
+  const Tensor gradient{"gradient", unit.bytes}, weighted{"product", unit.bytes};
   script.make(unit).make(gradient).make(weighted);
-  pass(script, {"sum", s.c() * s.hidden});
-  pass(script, widened(s, s.hidden));
-  const Tensor mean = local_rows_of(s, "mean", 1);
+  pass(script, {"sum", s.c() * norm.width});
+  pass(script, widened(s, norm.width));
+  const Tensor mean{"mean", s.c() * norm.rows};
   script.make(mean);
   divide_by_number(script, s);
   script.drop(mean).drop(weighted).drop(gradient).drop(unit);
@@ -138,11 +146,10 @@ void gated_backward(Script& script, const StepShape& s, std::int64_t ffn) {
 
 namespace {
 
-/// Where each token is among this rank's rows of the vocabulary, and which are not.
+/// Where each of `rows` tokens is among this rank's rows of the vocabulary, and which are not.
 struct LocalRows {
-  explicit LocalRows(const StepShape& s)
-      : index{"index", s.tp > 1 ? 8 * s.tokens() : 0},
-        outside{"outside", s.tp > 1 ? s.tokens() : 0} {}
+  LocalRows(const StepShape& s, std::int64_t rows)
+      : index{"index", s.tp > 1 ? 8 * rows : 0}, outside{"outside", s.tp > 1 ? rows : 0} {}
 
   void make(Script& script) const {
     script.make(index).make(outside);
@@ -153,58 +160,77 @@ struct LocalRows {
   Tensor index, outside;
 };
 
+/// The composed fused loss makes some rows wide at a time.
+struct WideRows {
+  WideRows(const StepShape& s, std::int64_t all)
+      : narrow(composed(s) && s.e() < s.c() && !upcasts_logits(s.loss)),
+        rows(narrow ? std::min(all, kFusedRows) : all),
+        copy{"wide rows", narrow ? s.c() * rows * s.vocab : 0, Account::logits} {}
+
+  bool narrow;
+  std::int64_t rows;
+  Tensor copy;
+};
+
 /// The largest logits and the sums of this rank's columns, each then put together over the ranks.
-void shared_cross_entropy(Script& script, const StepShape& s) {
-  const Tensor sums{"sums", 2 * s.c() * s.tokens(), Account::communication};
-  const Tensor largest{"largest", s.c() * s.tokens(), Account::communication};
-  const LocalRows local(s);
+void shared_cross_entropy(Script& script, const StepShape& s, std::int64_t all) {
+  const auto numbers = [&](const char* name, std::int64_t count) {
+    return Tensor{name, s.c() * count, Account::communication};
+  };
+  const Tensor sums = numbers("sums", 2 * all), largest = numbers("largest", all);
+  const WideRows wide(s, all);
+  const LocalRows local(s, wide.rows);
   script.make(sums).make(largest);
   if (composed(s)) {
+    pass(script, wide.copy);
+    script.make(wide.copy);
     local.make(script);
-    pass(script, {"of_target", s.c() * s.tokens(), Account::communication});
+    pass(script, numbers("of_target", wide.rows));
     local.drop(script);
+    script.drop(wide.copy);
   }
-  script.drop(largest);
   if (composed(s)) {
+    script.make(wide.copy);
     local.make(script);
-    const Tensor ones{"ones", s.c() * s.tokens(), Account::communication};
-    const Tensor losses{"losses", s.c() * s.tokens(), Account::communication};
+    const Tensor ones = numbers("ones", wide.rows), losses = numbers("losses", wide.rows);
     script.make(ones).make(losses).drop(losses).drop(ones);
     local.drop(script);
+    script.drop(wide.copy);
   }
-  script.drop(sums);
+  script.drop(largest).drop(sums);
 }
 
 }  // namespace
 
-void cross_entropy(Script& script, const StepShape& s) {
-  if (s.tp > 1) return shared_cross_entropy(script, s);
+void cross_entropy(Script& script, const StepShape& s, std::int64_t all) {
+  if (s.tp > 1) return shared_cross_entropy(script, s, all);
   if (!composed(s)) return;
-  const Tensor of_target = rows_of(s, "of_target", 1);
-  const Tensor largest = rows_of(s, "largest", 1);
-  const Tensor total = rows_of(s, "total", 1);
-  script.make(of_target).make(largest).make(total);
-  pass(script, rows_of(s, "minus one", 1));
-  const Tensor losses = rows_of(s, "losses", 1);
+  const WideRows wide(s, all);
+  const auto column = [&](const char* name) { return Tensor{name, s.c() * wide.rows}; };
+  const Tensor of_target = column("of_target"), largest = column("largest"),
+               total = column("total");
+  script.make(wide.copy).make(of_target).make(largest).make(total);
+  pass(script, column("minus one"));
+  const Tensor losses = column("losses");
   const Tensor sum{"sum", 8};
   script.make(losses);
   // Summed as doubles; on a CPU they are first copied to be ones.
   const bool copied = s.device == DeviceKind::cpu && s.c() < 8;
-  const Tensor doubles{"doubles", copied ? 8 * s.tokens() : 0};
+  const Tensor doubles{"doubles", copied ? 8 * wide.rows : 0};
   script.make(sum).make(doubles).drop(doubles).drop(sum).drop(losses);
-  script.drop(total).drop(largest).drop(of_target);
+  script.drop(total).drop(largest).drop(of_target).drop(wide.copy);
 }
 
 void embed(Script& script, const StepShape& s) {
   if (!composed(s)) return;
-  const LocalRows local(s);
+  const LocalRows local(s, s.tokens());
   local.make(script);
   local.drop(script);
 }
 
 void embed_backward(Script& script, const StepShape& s) {
   if (!composed(s)) return;
-  const LocalRows local(s);
+  const LocalRows local(s, s.tokens());
   local.make(script);
   pass(script, s.tp > 1 ? Tensor{"masked", s.g() * s.tokens() * s.hidden}
                         : widened_for_gradient(s, s.tokens() * s.hidden));

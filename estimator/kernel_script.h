@@ -18,13 +18,22 @@ void bias_gradient(Script& script, const StepShape& shape, std::int64_t rows, st
 /// Of this rank's share of the heads.
 void attention_forward(Script& script, const StepShape& shape, const BlockSpec& share);
 void attention_backward(Script& script, const StepShape& shape, const BlockSpec& share);
-/// Over this rank's tokens.
-void norm_forward(Script& script, const StepShape& shape, NormKind norm);
-void norm_backward(Script& script, const StepShape& shape, NormKind norm);
+/// Of the eager kernel: scores become weights; the gradient of weights becomes that of scores.
+void causal_softmax(Script& script, const StepShape& shape, const BlockSpec& share);
+void softmax_backward(Script& script, const StepShape& shape, const BlockSpec& share);
+
+/// Norms of `rows` rows of `width` elements.
+struct NormRows {
+  NormKind kind;
+  std::int64_t rows, width;
+};
+void norm_forward(Script& script, const StepShape& shape, const NormRows& norm);
+void norm_backward(Script& script, const StepShape& shape, const NormRows& norm);
 /// Over `width` elements of every token's row.
 void rotate(Script& script, const StepShape& shape, std::int64_t width);
 void gated_backward(Script& script, const StepShape& shape, std::int64_t ffn);
-void cross_entropy(Script& script, const StepShape& shape);
+/// Of `rows` rows of logits.
+void cross_entropy(Script& script, const StepShape& shape, std::int64_t rows);
 void embed(Script& script, const StepShape& shape);
 void embed_backward(Script& script, const StepShape& shape);
 void positions_backward(Script& script, const StepShape& shape);

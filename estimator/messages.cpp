@@ -61,26 +61,42 @@ class Collector {
 struct TensorRounds {
   double sums = 0;                   ///< without sequence parallelism
   double gathers = 0, scatters = 0;  ///< with it
+
+  void add(double pairs, double gathered, double scattered) {
+    sums += pairs;
+    gathers += gathered;
+    scatters += scattered;
+  }
 };
 
 /// A block has two pairs of products. Each is followed by a sum in forward, and in backward by one
 /// of its input's gradient. With sequence parallelism each input is gathered before its pair, and
-/// in backward again, and so is the gradient that comes in.
+/// in backward again, and so is the gradient that comes in. A parallel block's pairs share the sum
+/// in forward and the gradient that comes in, and with one norm the input's gradient too.
+void add_block(TensorRounds& rounds, Residual residual, BackwardVisit::Kind visit) {
+  const bool sequential = residual == Residual::sequential;
+  const double inputs = residual == Residual::parallel_shared ? 1 : 2;
+  const double outputs = sequential ? 2 : 1;
+  if (visit == BackwardVisit::Kind::rebuild) return rounds.add(outputs, 2, outputs);
+  if (visit == BackwardVisit::Kind::rebuild_and_backward) {
+    rounds.add(sequential ? 1 : 0, 2, sequential ? 1 : 0);  // without its output
+  }
+  rounds.add(inputs, inputs + outputs, inputs);
+}
+
 TensorRounds tensor_rounds(const MessageContext& c) {
   TensorRounds rounds;
-  const auto add = [&](double pairs, double gathers, double scatters) {
-    rounds.sums += pairs;
-    rounds.gathers += gathers;
-    rounds.scatters += scatters;
+  const auto residual = [&](std::int64_t layer) {
+    return c.problem.model.block(c.part.first_layer + layer).residual;
   };
-  const auto layers = static_cast<double>(c.part.layers);
-  add(4 * layers, 6 * layers, 4 * layers);
-  for (const BackwardVisit& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
-    if (visit.kind == BackwardVisit::Kind::rebuild) add(2, 2, 2);
-    if (visit.kind == BackwardVisit::Kind::rebuild_and_backward) add(1, 2, 1);
+  for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {  // forward
+    add_block(rounds, residual(layer), BackwardVisit::Kind::rebuild);
   }
-  if (c.part.first) add(1, 1, 1);
-  if (c.part.last) add(1, 1, 1);
+  for (const BackwardVisit& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
+    add_block(rounds, residual(visit.layer), visit.kind);
+  }
+  if (c.part.first) rounds.add(1, 1, 1);
+  if (c.part.last) rounds.add(1, 1, 1);
   return rounds;
 }
 
@@ -97,7 +113,11 @@ void add_tensor_messages(StageQuantities& q, const MessageContext& c, const Coll
     collect.sum(q.waited, ranks, rounds.sums, rounds.sums * hidden);
   }
   // The loss: the largest logit of each row, and two sums.
-  if (c.part.last) collect.sum(q.waited, ranks, 2, 3 * rows * static_cast<double>(c.shape.c()));
+  const LossChunks chunks = loss_chunks(c.shape.loss, c.shape.tokens());
+  if (c.part.last) {
+    collect.sum(q.waited, ranks, 2 * static_cast<double>(chunks.count),
+                3 * rows * static_cast<double>(c.shape.c()));
+  }
 }
 
 /// A stage between two others hands over twice in a micro-batch, forwards and backwards at once.
@@ -109,8 +129,12 @@ void add_pipeline_messages(StageQuantities& q, const MessageContext& c, const Co
                handovers * static_cast<double>(c.shape.local_unit()));
 }
 
-/// How often a micro-batch gathers the elements of each unit with ZeRO 3, all units together.
-double gathered_elements(const MessageContext& c) {
+struct InBuckets {
+  double buckets = 0, elements = 0;
+};
+
+/// What a micro-batch gathers with ZeRO 3, each bucket as often as its units are used.
+InBuckets gathered(const MessageContext& c) {
   std::vector<double> times(static_cast<std::size_t>(c.part.head_unit()) + 1, 0);
   const auto unit = [&](std::int64_t layer) -> double& {
     return times[static_cast<std::size_t>(c.part.block_unit(c.part.first_layer + layer))];
@@ -121,21 +145,25 @@ double gathered_elements(const MessageContext& c) {
   for (const auto& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
     unit(visit.layer) += 1;
   }
-  double elements = 0;
-  for (const FlatBucket& bucket : c.layout.buckets) {
-    double often = times[static_cast<std::size_t>(bucket.completed_by)];
-    if (bucket.opened_by != bucket.completed_by) {
-      often += times[static_cast<std::size_t>(bucket.opened_by)];
+  InBuckets all;
+  for (std::size_t unit = 0; unit < times.size(); ++unit) {
+    for (const std::size_t bucket : c.layout.read_by[unit]) {
+      all.buckets += times[unit];
+      all.elements += times[unit] * static_cast<double>(c.layout.buckets[bucket].numel);
     }
-    elements += often * static_cast<double>(bucket.numel);
   }
-  return elements;
+  return all;
 }
 
-double partial_elements(const FlatLayout& layout) {
-  double sum = 0;
-  for (const FlatBucket& bucket : layout.buckets) sum += static_cast<double>(bucket.partial_numel);
-  return sum;
+/// What the tensor ranks sum, each having made a part of it.
+InBuckets partial_gradients(const FlatLayout& layout) {
+  InBuckets all;
+  for (const FlatBucket& bucket : layout.buckets) {
+    if (bucket.partial_numel == 0) continue;
+    all.buckets += 1;
+    all.elements += static_cast<double>(bucket.partial_numel);
+  }
+  return all;
 }
 
 void add_data_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
@@ -151,8 +179,8 @@ void add_data_messages(StageQuantities& q, const MessageContext& c, const Collec
   const bool per_micro_batch = c.candidate.zero >= 2;
   auto& waited = per_micro_batch ? q.waited : q.messages;
   auto& hidden = !c.overlap ? waited : per_micro_batch ? q.beside : q.beside_last_backward;
-  if (c.shape.sp) {
-    collect.sum(waited, collect.party(tp, 1), buckets, g * partial_elements(c.layout));
+  if (const InBuckets partial = partial_gradients(c.layout); partial.buckets > 0) {
+    collect.sum(waited, collect.party(tp, 1), partial.buckets, g * partial.elements);
   }
   if (shards > 1) {
     collect.scatter_sum(hidden, shard, buckets, g * numel);
@@ -161,7 +189,8 @@ void add_data_messages(StageQuantities& q, const MessageContext& c, const Collec
     collect.sum(hidden, replica, buckets, g * numel);
   }
   if (c.candidate.zero == 3) {
-    collect.gather(hidden, shard, buckets, e * gathered_elements(c));
+    const InBuckets all = gathered(c);
+    collect.gather(hidden, shard, all.buckets, e * all.elements);
   } else if (shards > 1) {
     collect.gather(q.messages, shard, buckets, e * numel);
   }

@@ -28,6 +28,8 @@ struct StageKey {
   Schedule schedule = Schedule::one_f_one_b;
   std::int64_t micro_batches = 1;
   Recompute recompute;
+  AttentionKernel attention = AttentionKernel::flash;
+  LossKernel loss = LossKernel::plain;
   int zero = 0;  ///< 0 unless gradients or parameters are sharded
   bool overlap = true;
   bool by_unit = false;
@@ -36,8 +38,8 @@ struct StageKey {
 
   auto tie() const {
     return std::tie(stage, stages, first_layer, layers, tp, micro_batch, sp, schedule,
-                    micro_batches, recompute.kind, recompute.k, zero, overlap, by_unit, ranks,
-                    bucket_elements);
+                    micro_batches, recompute.kind, recompute.k, attention, loss, zero, overlap,
+                    by_unit, ranks, bucket_elements);
   }
   bool operator<(const StageKey& other) const { return tie() < other.tie(); }
 };
@@ -68,11 +70,8 @@ void require_expressed(const Candidate& c) {
   require(c.zero >= 0 && c.zero <= 3, "ZeRO stage");
   require(c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b, "schedule");
   require(c.micro_batch >= 1 && c.dp >= 1, "batch");
-  require(c.recompute.kind != RecomputeKind::selective && c.recompute.kind != RecomputeKind::op,
-          "recompute");
+  require(c.recompute.kind != RecomputeKind::op && c.recompute.modules.empty(), "recompute");
   require(c.offload == Offload{}, "offload");
-  require(c.attention == AttentionKernel::flash, "attention");
-  require(c.loss == LossKernel::plain, "loss");
 }
 
 StageRow stage_row(const StageStep& step) {
@@ -89,6 +88,11 @@ StageRow stage_row(const StageStep& step) {
     if (visit.kind == BackwardVisit::Kind::backward) continue;
     const bool output = visit.kind == BackwardVisit::Kind::rebuild;
     row.recompute += block_rebuild_work(step.shape, block(visit.layer), output);
+  }
+  if (step.shape.recompute_core) {
+    for (std::int64_t layer = 0; layer < step.part.layers; ++layer) {
+      row.recompute += attention_work(step.shape, block(layer));
+    }
   }
   if (step.part.first) row.head += embedding_work(step.shape);
   if (step.part.last) row.head += head_work(step.shape);
@@ -216,7 +220,9 @@ struct QuantityTable::Rows {
                  .sp = c.sp,
                  .schedule = c.schedule,
                  .micro_batches = step.micro_batches,
-                 .recompute = c.recompute};
+                 .recompute = c.recompute,
+                 .attention = c.attention,
+                 .loss = c.loss};
     if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
       key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp + 2);
     }

@@ -18,28 +18,12 @@ struct UnitWindows {
   bool operator==(const UnitWindows&) const = default;
 };
 
-/// Buckets with a weight that each unit reads, in the order of its first weight in the model.
-std::vector<std::vector<std::size_t>> buckets_read(const StageStep& step) {
-  std::vector<std::vector<std::size_t>> read(static_cast<std::size_t>(step.part.head_unit()) + 1);
-  for (const FlatTensor& tensor : step.layout.tensors) {
-    for (const std::int64_t unit : {tensor.unit, tensor.first_unit}) {
-      auto& buckets = read[static_cast<std::size_t>(unit)];
-      const auto bucket = static_cast<std::size_t>(tensor.bucket);
-      if (std::find(buckets.begin(), buckets.end(), bucket) == buckets.end()) {
-        buckets.push_back(bucket);
-      }
-    }
-  }
-  return read;
-}
-
 std::vector<UnitWindows> windows_of(const StageStep& step) {
   std::vector<UnitWindows> units(static_cast<std::size_t>(step.part.head_unit()) + 1);
   const std::int64_t e = bytes_of(step.storage), g = step.shape.g();
   if (step.zero >= 3) {
-    const auto read = buckets_read(step);
     for (std::size_t unit = 0; unit < units.size(); ++unit) {
-      for (const std::size_t bucket : read[unit]) {
+      for (const std::size_t bucket : step.layout.read_by[unit]) {
         units[unit].gathered.push_back(e * step.layout.buckets[bucket].numel);
       }
     }
@@ -105,6 +89,7 @@ class StageRun {
 
   void take(const Turn& turn);
   void take_all(const std::vector<Turn>& turns);
+  void head_chunk(std::int64_t rows, const UnitWindows* opens);
   void head();
   void forward();
   void backward();
@@ -235,16 +220,28 @@ void StageRun::forward() {
   take_all(forward_);
 }
 
+/// `opens`: the unit whose gradients the first one adds to.
+void StageRun::head_chunk(std::int64_t rows, const UnitWindows* opens) {
+  simulator_.enter(Phase::forward);
+  simulator_.run(head_product(s_.shape, rows));
+  simulator_.enter(Phase::loss);
+  simulator_.run(loss(s_.shape, rows));
+  simulator_.enter(Phase::backward);
+  if (opens != nullptr) open(*opens);
+  simulator_.run(head_product_backward(s_.shape, rows));
+}
+
 void StageRun::head() {
   const UnitWindows& unit = windows(s_.part.head_unit());
   const NormKind norm = s_.model.runs.back().block.norm;
   simulator_.enter(Phase::forward);
   enter(unit, backward_.empty() ? nullptr : backward_.front().own);
   simulator_.run(head_forward(s_.shape, norm));
-  simulator_.enter(Phase::loss);
-  simulator_.run(loss(s_.shape));
-  simulator_.enter(Phase::backward);
-  open(unit);
+  const std::int64_t tokens = s_.shape.tokens();
+  const LossChunks chunks = loss_chunks(s_.shape.loss, tokens);
+  head_chunk(std::min(chunks.rows, tokens), &unit);
+  simulator_.repeat(chunks.count - 2, [&] { head_chunk(chunks.rows, nullptr); });
+  if (chunks.count > 1) head_chunk(tokens - (chunks.count - 1) * chunks.rows, nullptr);
   simulator_.run(head_backward(s_.shape, norm));
   leave(unit);
   complete(unit);

@@ -1,14 +1,19 @@
 #include "estimator/step_script.h"
 
+#include <initializer_list>
+
 #include "estimator/kernel_script.h"
 #include "estimator/spec/model_part.h"
+#include "estimator/spec/recompute_plan.h"
 
 namespace planwright::estimator {
 namespace {
 
-/// Tensors of one block, by the names of docs/runtime.md.
+/// Tensors of one block, by the names of docs/runtime.md. What a block has not is of no bytes.
 struct BlockTensors {
-  Tensor x, n1, stats1, qkv, out, lse, x1, n2, stats2, up, act, y;
+  Tensor x, n1, stats1, qkv, qk, qk_stats;
+  Tensor out, saved;  ///< of attention's forward, and what its backward wants besides
+  Tensor x1, n2, stats2, up, act, y;
   Tensor d_out, dq, dk, dv;
   bool gated;
 };
@@ -17,23 +22,35 @@ std::int64_t stats_bytes(const StepShape& s, NormKind norm) {
   return (norm == NormKind::layer_norm ? 2 : 1) * s.c() * s.local_tokens();
 }
 
+/// What attention's backward wants: each query's log-sum-exp, or all weights.
+Tensor attention_saved(const StepShape& s, const BlockSpec& share) {
+  const std::int64_t queries = s.batch * share.heads * s.seq;
+  if (s.attention == AttentionKernel::flash) return {"lse", s.c() * queries};
+  return {"weights", s.e() * queries * s.seq};
+}
+
 BlockTensors tensors_of(const StepShape& s, const BlockSpec& share) {
   const std::int64_t row = s.e() * s.tokens();
   const std::int64_t u = s.local_unit();
   const std::int64_t width = row * share.heads * share.head_dim;
   const std::int64_t kv = row * share.kv_heads * share.head_dim;
   const std::int64_t stats = stats_bytes(s, share.norm);
+  const std::int64_t heads_turned = share.qk_norm ? share.heads + share.kv_heads : 0;
   const bool gated = share.mlp == MlpKind::gated;
+  const bool sequential = share.residual == Residual::sequential;
+  const bool own_norm = share.residual != Residual::parallel_shared;
   return {
       .x = {"x", u},
       .n1 = {"n1", u},
       .stats1 = {"stats1", stats},
       .qkv = {"qkv", width + 2 * kv},
+      .qk = {"qk", row * heads_turned * share.head_dim},
+      .qk_stats = {"qk_stats", s.c() * s.tokens() * heads_turned},
       .out = {"out", width},
-      .lse = {"lse", s.c() * s.batch * share.heads * s.seq},
-      .x1 = {"x1", u},
-      .n2 = {"n2", u},
-      .stats2 = {"stats2", stats},
+      .saved = attention_saved(s, share),
+      .x1 = {"x1", sequential ? u : 0},
+      .n2 = {"n2", own_norm ? u : 0},
+      .stats2 = {"stats2", own_norm ? stats : 0},
       .up = {gated ? "gu" : "pre", (gated ? 2 : 1) * row * share.ffn},
       .act = {"act", row * share.ffn},
       .y = {"y", u},
@@ -50,6 +67,13 @@ Tensor whole_rows(const StepShape& s) {
   return {"whole", s.sp ? s.e() * s.tokens() * s.hidden : 0, Account::communication};
 }
 
+/// The gradient of a second product's output as that product takes it: gathered, or without what
+/// dropout dropped.
+Tensor branch_gradient(const StepShape& s) {
+  if (s.sp) return whole_rows(s);
+  return {"branch", s.hidden_dropout ? s.local_unit() : 0};
+}
+
 /// Query and key heads, which carry the positions.
 std::int64_t rotary_width(const BlockSpec& share) {
   return (share.heads + share.kv_heads) * share.head_dim;
@@ -63,37 +87,85 @@ void first_product(Script& script, const StepShape& s, const Tensor& y, const ch
   script.drop(whole);
 }
 
-/// The second one: its output is summed, and scattered.
-void second_product(Script& script, const StepShape& s, const Tensor& y, const char* name) {
+/// Second products that are summed in y: their sum over the ranks is taken, and scattered.
+void second_products(Script& script, const StepShape& s, const Tensor& y,
+                     std::initializer_list<const char*> names) {
   const Tensor whole = whole_rows(s);
   if (s.sp) {
     script.make(whole);
-    product(script, s, name);
-    script.make(y).drop(whole);
   } else {
     script.make(y);
-    product(script, s, name);
   }
+  for (const char* name : names) product(script, s, name);
+  if (s.sp) script.make(y).drop(whole);
+}
+
+NormRows hidden_norm(const StepShape& s, NormKind kind) {
+  return {kind, s.local_tokens(), s.hidden};
+}
+NormRows query_norm(const StepShape& s, const BlockSpec& share) {
+  return {NormKind::rms_norm, s.tokens() * share.heads, share.head_dim};
+}
+NormRows key_norm(const StepShape& s, const BlockSpec& share) {
+  return {NormKind::rms_norm, s.tokens() * share.kv_heads, share.head_dim};
+}
+
+/// A copy of the attention weights without what dropout dropped.
+Tensor dropped_weights(const StepShape& s, const BlockTensors& t) {
+  return {"dropped", s.attention_dropout ? t.saved.bytes : 0};
+}
+
+/// Attention's output, of queries, keys and values.
+void attention_core(Script& script, const StepShape& s, const BlockSpec& share,
+                    const BlockTensors& t) {
+  if (s.attention == AttentionKernel::flash) {
+    script.make(t.out).make(t.saved);
+    return attention_forward(script, s, share);
+  }
+  script.make(t.saved);
+  product(script, s, "scores");
+  causal_softmax(script, s, share);
+  const Tensor dropped = dropped_weights(s, t);
+  script.make(dropped).make(t.out);
+  product(script, s, "weighted values");
+  script.drop(dropped);
 }
 
 /// Everything of a block's forward but its last projection.
 void make_state(Script& script, const StepShape& s, const BlockSpec& share, const BlockTensors& t) {
   script.make(t.n1).make(t.stats1);
-  norm_forward(script, s, share.norm);
+  norm_forward(script, s, hidden_norm(s, share.norm));
   first_product(script, s, t.qkv, "qkv");
+  if (share.qk_norm) {
+    script.make(t.qk).make(t.qk_stats);
+    norm_forward(script, s, query_norm(s, share));
+    norm_forward(script, s, key_norm(s, share));
+  }
   rotate(script, s, rotary_width(share));
-  script.make(t.out).make(t.lse);
-  attention_forward(script, s, share);
-  second_product(script, s, t.x1, "out projection");
-  script.make(t.n2).make(t.stats2);
-  norm_forward(script, s, share.norm);
+  attention_core(script, s, share, t);
+  if (share.residual == Residual::sequential) {
+    second_products(script, s, t.x1, {"out projection"});
+  }
+  if (share.residual != Residual::parallel_shared) {
+    script.make(t.n2).make(t.stats2);
+    norm_forward(script, s, hidden_norm(s, share.norm));
+  }
   first_product(script, s, t.up, "up projection");
   script.make(t.act);
 }
 
+void make_output(Script& script, const StepShape& s, const BlockSpec& share,
+                 const BlockTensors& t) {
+  if (share.residual == Residual::sequential) {
+    second_products(script, s, t.y, {"down projection"});
+  } else {
+    second_products(script, s, t.y, {"out projection", "down projection"});
+  }
+}
+
 void drop_state(Script& script, const BlockTensors& t) {
-  for (const Tensor* each :
-       {&t.n1, &t.stats1, &t.qkv, &t.out, &t.lse, &t.x1, &t.n2, &t.stats2, &t.up, &t.act}) {
+  for (const Tensor* each : {&t.n1, &t.stats1, &t.qkv, &t.qk, &t.qk_stats, &t.out, &t.saved, &t.x1,
+                             &t.n2, &t.stats2, &t.up, &t.act}) {
     script.drop(*each);
   }
 }
@@ -117,64 +189,145 @@ void second_product_weight(Script& script, const StepShape& s, const char* name,
   if (bias) bias_gradient(script, s, s.local_tokens(), s.hidden);
 }
 
-void mlp_backward(Script& script, const StepShape& s, const BlockSpec& share,
-                  const BlockTensors& t) {
-  const Tensor whole = whole_rows(s);
-  script.make(whole);
-  second_product_weight(script, s, "d_down", share.ffn, share.mlp_bias);
-  script.into(t.act, "d_act");
-  product(script, s, "d_act");
-  script.drop(whole);
+std::int64_t up_width(const BlockSpec& share, const BlockTensors& t) {
+  return (t.gated ? 2 : 1) * share.ffn;
+}
+std::int64_t qkv_width(const BlockSpec& share) {
+  return (share.heads + 2 * share.kv_heads) * share.head_dim;
+}
+
+/// `up` becomes its gradient if the block is gated, act if it is not; the other one is dropped.
+void activation_backward(Script& script, const StepShape& s, const BlockSpec& share,
+                         const BlockTensors& t) {
   if (t.gated) {
     gated_backward(script, s, share.ffn);
     script.into(t.up, "d_gu").drop(t.act);
   } else {
     script.into(t.act, "d_pre").drop(t.up);
   }
-  first_product_backward(script, s, t.n2, "d_up", (t.gated ? 2 : 1) * share.ffn, share.mlp_bias);
-  script.drop(t.gated ? t.up : t.act);
-  norm_backward(script, s, share.norm);
+}
+const Tensor& up_gradient(const BlockTensors& t) { return t.gated ? t.up : t.act; }
+
+void down_backward(Script& script, const StepShape& s, const BlockSpec& share,
+                   const BlockTensors& t) {
+  second_product_weight(script, s, "d_down", share.ffn, share.mlp_bias);
+  script.into(t.act, "d_act");
+  product(script, s, "d_act");
+}
+
+void out_backward(Script& script, const StepShape& s, const BlockSpec& share,
+                  const BlockTensors& t) {
+  second_product_weight(script, s, "d_out_projection", share.heads * share.head_dim,
+                        share.out_bias);
+  script.make(t.d_out);
+  product(script, s, "d_out");
+}
+
+/// d_out becomes the gradient of qkv, in its storage.
+void core_backward(Script& script, const StepShape& s, const BlockSpec& share,
+                   const BlockTensors& t) {
+  if (s.attention == AttentionKernel::flash) {
+    script.make(t.dq).make(t.dk).make(t.dv);
+    attention_backward(script, s, share);
+  } else {
+    const Tensor d_weights{"d_weights", t.saved.bytes};
+    script.make(d_weights).make(t.dq).make(t.dk).make(t.dv);
+    product(script, s, "dv");
+    softmax_backward(script, s, share);
+    product(script, s, "dq and dk");
+    script.drop(d_weights);
+  }
+  script.drop(t.d_out).drop(t.out).drop(t.saved);
+  script.into(t.qkv, "d_qkv").drop(t.dq).drop(t.dk).drop(t.dv);
+  rotate(script, s, rotary_width(share));
+  if (!share.qk_norm) return;
+  norm_backward(script, s, query_norm(s, share));
+  norm_backward(script, s, key_norm(s, share));
+  script.drop(t.qk).drop(t.qk_stats);
+}
+
+void up_backward(Script& script, const StepShape& s, const BlockSpec& share,
+                 const BlockTensors& t) {
+  first_product_backward(script, s, t.n2, "d_up", up_width(share, t), share.mlp_bias);
+  script.drop(up_gradient(t));
+  norm_backward(script, s, hidden_norm(s, share.norm));
   script.drop(t.n2).drop(t.stats2).drop(t.x1);
 }
 
-void attention_part_backward(Script& script, const StepShape& s, const BlockSpec& share,
-                             const BlockTensors& t) {
-  const std::int64_t width = share.heads * share.head_dim;
-  const std::int64_t kv = share.kv_heads * share.head_dim;
-  const Tensor whole = whole_rows(s);
-  script.make(whole);
-  second_product_weight(script, s, "d_out_projection", width, share.out_bias);
-  script.make(t.d_out);
-  product(script, s, "d_out");
-  script.drop(whole);
-  script.make(t.dq).make(t.dk).make(t.dv);
-  attention_backward(script, s, share);
-  script.drop(t.d_out).drop(t.out).drop(t.lse);
-  script.into(t.qkv, "d_qkv").drop(t.dq).drop(t.dk).drop(t.dv);
-  rotate(script, s, rotary_width(share));
-  first_product_backward(script, s, t.n1, "d_qkv", width + 2 * kv, share.qkv_bias);
+void qkv_backward(Script& script, const StepShape& s, const BlockSpec& share,
+                  const BlockTensors& t) {
+  first_product_backward(script, s, t.n1, "d_qkv", qkv_width(share), share.qkv_bias);
   script.drop(t.qkv);
-  norm_backward(script, s, share.norm);
+  norm_backward(script, s, hidden_norm(s, share.norm));
   script.drop(t.n1).drop(t.stats1).drop(t.x);
 }
 
-/// What the head and the loss keep; `up` is the logits themselves when nothing is upcast.
-struct HeadTensors {
-  Tensor x, nf, stats, logits, up, dlogits;
-  bool upcast;
+void sequential_backward(Script& script, const StepShape& s, const BlockSpec& share,
+                         const BlockTensors& t) {
+  const Tensor dy = branch_gradient(s);
+  script.make(dy);
+  down_backward(script, s, share, t);
+  script.drop(dy);
+  activation_backward(script, s, share, t);
+  up_backward(script, s, share, t);
+
+  if (s.recompute_core) attention_core(script, s, share, t);
+  script.make(dy);
+  out_backward(script, s, share, t);
+  script.drop(dy);
+  core_backward(script, s, share, t);
+  qkv_backward(script, s, share, t);
+}
+
+/// Both halves' first products have one input.
+void shared_input_backward(Script& script, const StepShape& s, const BlockSpec& share,
+                           const BlockTensors& t) {
+  const Tensor whole = whole_rows(s);
+  script.make(whole);
+  weight_gradient(script, s, "d_up", up_width(share, t), s.hidden);
+  if (share.mlp_bias) bias_gradient(script, s, s.tokens(), up_width(share, t));
+  weight_gradient(script, s, "d_qkv", qkv_width(share), s.hidden);
+  if (share.qkv_bias) bias_gradient(script, s, s.tokens(), qkv_width(share));
+  script.into(t.n1, "d_input");
+  product(script, s, "d_input");
+  script.drop(whole).drop(up_gradient(t)).drop(t.qkv);
+  norm_backward(script, s, hidden_norm(s, share.norm));
+  script.drop(t.n1).drop(t.stats1).drop(t.x);
+}
+
+/// dy is what both halves' second products take: it is changed by the norms at the end only.
+void parallel_backward(Script& script, const StepShape& s, const BlockSpec& share,
+                       const BlockTensors& t) {
+  if (s.recompute_core) attention_core(script, s, share, t);
+  const Tensor dy = branch_gradient(s);
+  script.make(dy);
+  down_backward(script, s, share, t);
+  out_backward(script, s, share, t);
+  script.drop(dy);
+  activation_backward(script, s, share, t);
+  core_backward(script, s, share, t);
+  if (share.residual == Residual::parallel_shared) {
+    return shared_input_backward(script, s, share, t);
+  }
+  up_backward(script, s, share, t);
+  qkv_backward(script, s, share, t);
+}
+
+struct LogitTensors {
+  Tensor logits, up, dlogits;
 };
 
-HeadTensors head_of(const StepShape& s, NormKind norm) {
-  const std::int64_t logits = s.tokens() * s.vocab;
+LogitTensors logits_of(const StepShape& s, std::int64_t rows) {
+  const std::int64_t logits = rows * s.vocab;
   return {
-      .x = {"x", s.local_unit()},
-      .nf = {"nf", s.local_unit()},
-      .stats = {"stats", stats_bytes(s, norm)},
       .logits = {"logits", s.e() * logits, Account::logits},
       .up = {"up", s.c() * logits, Account::logits},
       .dlogits = {"dlogits", s.e() * logits, Account::logits},
-      .upcast = s.e() != s.c(),
   };
+}
+
+Tensor final_norm_stats(const StepShape& s, NormKind norm) {
+  return {"stats", stats_bytes(s, norm)};
 }
 
 }  // namespace
@@ -192,6 +345,11 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .compute = problem.workload.recipe.compute,
       .gradient = problem.workload.recipe.gradient,
       .rotary = problem.model.positions == Positions::rotary,
+      .attention = candidate.attention,
+      .loss = candidate.loss,
+      .recompute_core = recomputes_core(candidate.recompute),
+      .hidden_dropout = problem.workload.hidden_dropout > 0,
+      .attention_dropout = problem.workload.attention_dropout > 0,
       .kernels = traits.kernels(problem.cluster.device.kind),
       .device = problem.cluster.device.kind,
   };
@@ -202,8 +360,12 @@ Script block_forward(const StepShape& s, const BlockSpec& block, Keep keep) {
   const BlockTensors t = tensors_of(s, share);
   Script script;
   make_state(script, s, share, t);
-  second_product(script, s, t.y, "down projection");
-  if (keep == Keep::nothing) drop_state(script, t);
+  make_output(script, s, share, t);
+  if (keep == Keep::nothing) {
+    drop_state(script, t);
+  } else if (s.recompute_core) {
+    script.drop(t.out).drop(t.saved);
+  }
   return script;
 }
 
@@ -212,7 +374,7 @@ Script block_rebuild(const StepShape& s, const BlockSpec& block, bool output) {
   const BlockTensors t = tensors_of(s, share);
   Script script;
   make_state(script, s, share, t);
-  if (output) second_product(script, s, t.y, "down projection");
+  if (output) make_output(script, s, share, t);
   return script;
 }
 
@@ -220,8 +382,11 @@ Script block_backward(const StepShape& s, const BlockSpec& block) {
   const BlockSpec share = tensor_share(block, static_cast<int>(s.tp));
   const BlockTensors t = tensors_of(s, share);
   Script script;
-  mlp_backward(script, s, share, t);
-  attention_part_backward(script, s, share, t);
+  if (share.residual == Residual::sequential) {
+    sequential_backward(script, s, share, t);
+  } else {
+    parallel_backward(script, s, share, t);
+  }
   return script;
 }
 
@@ -247,33 +412,43 @@ Script embedding_backward(const StepShape& s) {
 }
 
 Script head_forward(const StepShape& s, NormKind norm) {
-  const HeadTensors t = head_of(s, norm);
   Script script;
-  script.make(t.nf).make(t.stats);
-  norm_forward(script, s, norm);
-  script.make(whole_rows(s)).make(t.logits);
+  script.make(hidden_rows(s, "nf")).make(final_norm_stats(s, norm));
+  norm_forward(script, s, hidden_norm(s, norm));
+  return script.make(whole_rows(s));
+}
+
+Script head_product(const StepShape& s, std::int64_t rows) {
+  Script script;
+  script.make(logits_of(s, rows).logits);
   product(script, s, "head");
   return script;
 }
 
-Script loss(const StepShape& s) {
-  const HeadTensors t = head_of(s, NormKind::rms_norm);
+Script loss(const StepShape& s, std::int64_t rows) {
+  const LogitTensors t = logits_of(s, rows);
   Script script;
-  if (t.upcast) script.make(t.up).drop(t.logits);
-  cross_entropy(script, s);
-  return script.into(t.upcast ? t.up : t.logits, "loss gradient");
+  if (s.upcasts()) script.make(t.up).drop(t.logits);
+  cross_entropy(script, s, rows);
+  return script.into(s.upcasts() ? t.up : t.logits, "loss gradient");
+}
+
+Script head_product_backward(const StepShape& s, std::int64_t rows) {
+  const LogitTensors t = logits_of(s, rows);
+  Script script;
+  if (s.upcasts()) script.make(t.dlogits).drop(t.up);
+  weight_gradient(script, s, "d_head", s.vocab, s.hidden);
+  script.into(hidden_rows(s, "nf"), "dnf");
+  product(script, s, "dnf");
+  return script.drop(s.upcasts() ? t.dlogits : t.logits);
 }
 
 Script head_backward(const StepShape& s, NormKind norm) {
-  const HeadTensors t = head_of(s, norm);
   Script script;
-  if (t.upcast) script.make(t.dlogits).drop(t.up);
-  weight_gradient(script, s, "d_head", s.vocab, s.hidden);
-  script.into(t.nf, "dnf");
-  product(script, s, "dnf");
-  script.drop(t.upcast ? t.dlogits : t.logits).drop(whole_rows(s));
-  norm_backward(script, s, norm);
-  return script.into(t.nf, "dy").drop(t.stats).drop(t.x);
+  script.drop(whole_rows(s));
+  norm_backward(script, s, hidden_norm(s, norm));
+  script.into(hidden_rows(s, "nf"), "dy");
+  return script.drop(final_norm_stats(s, norm)).drop(hidden_rows(s, "x"));
 }
 
 }  // namespace planwright::estimator

@@ -5,6 +5,7 @@
 
 #include "estimator/liveness.h"
 #include "estimator/spec/candidate.h"
+#include "estimator/spec/loss_chunks.h"
 #include "estimator/spec/problem.h"
 #include "estimator/spec/target_traits.h"
 
@@ -23,6 +24,10 @@ struct StepShape {
   DType compute = DType::fp32;
   DType gradient = DType::fp32;
   bool rotary = true;
+  AttentionKernel attention = AttentionKernel::flash;
+  LossKernel loss = LossKernel::plain;
+  bool recompute_core = false;
+  bool hidden_dropout = false, attention_dropout = false;
   KernelSet kernels = KernelSet::in_place;
   DeviceKind device = DeviceKind::cpu;
 
@@ -32,6 +37,7 @@ struct StepShape {
   std::int64_t g() const { return bytes_of(gradient); }                      ///< as its g
   std::int64_t c() const { return bytes_of(accumulation_type(compute)); }    ///< as its c
   std::int64_t local_unit() const { return e() * local_tokens() * hidden; }  ///< as its u / tp
+  bool upcasts() const { return e() != c() && upcasts_logits(loss); }
 };
 
 StepShape step_shape(const Problem& problem, const TargetTraits& traits,
@@ -57,9 +63,12 @@ Tensor token_ids(const StepShape& shape, const char* name);
 Script embedding_forward(const StepShape& shape);
 /// Drops neither dy nor ids.
 Script embedding_backward(const StepShape& shape);
-/// Norm and head.
+/// The final norm.
 Script head_forward(const StepShape& shape, NormKind norm);
-Script loss(const StepShape& shape);
+/// Logits of `rows` tokens, the loss, and the head's backward, which drops them.
+Script head_product(const StepShape& shape, std::int64_t rows);
+Script loss(const StepShape& shape, std::int64_t rows);
+Script head_product_backward(const StepShape& shape, std::int64_t rows);
 /// Drops what the head made and the last block's output; leaves dy.
 Script head_backward(const StepShape& shape, NormKind norm);
 

@@ -41,9 +41,21 @@ double bias_widths(const BlockSpec& b, const Widths& w) {
          (b.mlp_bias ? w.up + w.hidden : 0);
 }
 
-double attention_products(const StepShape& s, const BlockSpec& b, const Widths& w, int products) {
-  return 2.0 * products * static_cast<double>(s.batch) * w.attention *
-         causal_pairs(s.seq, b.sliding_window);
+/// `products` of queries with keys or the like: of the flash kernel only where a key is seen, of
+/// the eager one over the whole square.
+void add_attention(Work& work, const StepShape& s, const BlockSpec& b, const Widths& w,
+                   int products, double weight_passes) {
+  const double flops = 2.0 * products * static_cast<double>(s.batch) * w.attention;
+  if (s.attention == AttentionKernel::flash) {
+    work.attention_flops += flops * causal_pairs(s.seq, b.sliding_window);
+    work.launches += 1;
+    return;
+  }
+  const double square = static_cast<double>(s.seq) * static_cast<double>(s.seq);
+  const double heads = w.attention / static_cast<double>(b.head_dim);
+  work.matrix_flops += flops * square;
+  work.bytes += static_cast<double>(s.e() * s.batch) * heads * square * weight_passes;
+  work.launches += products * static_cast<double>(s.batch) * heads + 1;  // a product for each head
 }
 
 /// Tokens for which this rank does what is done to each token by itself, as a share of all.
@@ -51,12 +63,28 @@ double local_share(const StepShape& s) {
   return static_cast<double>(s.local_tokens()) / static_cast<double>(s.tokens());
 }
 
-/// Elements per token that a forward's memory-bound kernels read and write: two norms (read,
-/// write), rotary positions over q and k (read, write), two residuals copied below their projection
-/// (read, write), and the activation (reads `up`, writes ffn).
-double forward_elements(const StepShape& s, const Widths& w) {
-  return local_share(s) * (2 * 2 + 2 * 2) * w.hidden + (s.rotary ? 2 * (w.attention + w.kv) : 0) +
-         (w.up + w.ffn);
+/// How many of each a block has.
+struct Parts {
+  double norms, residuals;
+  bool qk_norm, rotary;
+};
+Parts parts_of(const StepShape& s, const BlockSpec& b) {
+  return {b.residual == Residual::parallel_shared ? 1.0 : 2.0,
+          b.residual == Residual::sequential ? 2.0 : 1.0, b.qk_norm, s.rotary};
+}
+
+/// Times that each of q and k is read or written by what is between qkv and attention.
+double head_passes(const Parts& parts, double of_norm) {
+  return (parts.rotary ? 2 : 0) + (parts.qk_norm ? of_norm : 0);
+}
+
+/// Elements per token that a forward's memory-bound kernels read and write: norms (read, write), q
+/// and k turned and normed (read, write), residuals copied below their projection (read, write),
+/// and the activation (reads `up`, writes ffn).
+double forward_elements(const StepShape& s, const BlockSpec& b, const Widths& w) {
+  const Parts parts = parts_of(s, b);
+  return local_share(s) * (2 * parts.norms + 2 * parts.residuals) * w.hidden +
+         head_passes(parts, 2) * (w.attention + w.kv) + (w.up + w.ffn);
 }
 
 }  // namespace
@@ -73,10 +101,20 @@ Work block_forward_work(const StepShape& s, const BlockSpec& b) {
   const double tokens = static_cast<double>(s.tokens());
   Work work;
   work.matrix_flops = 2 * tokens * weights_of(w);
-  work.attention_flops = attention_products(s, b, w, 2);  // scores; weighted sum of values
-  work.bytes = static_cast<double>(s.e()) * tokens * forward_elements(s, w);
-  // Two norms, four products, attention, two residual copies, the activation; rotary positions.
-  work.launches = 10 + (s.rotary ? 1 : 0);
+  work.bytes = static_cast<double>(s.e()) * tokens * forward_elements(s, b, w);
+  // Norms, four products, residual copies, the activation; rotary positions, two norms of heads.
+  const Parts parts = parts_of(s, b);
+  work.launches =
+      5 + parts.norms + parts.residuals + (parts.rotary ? 1 : 0) + (parts.qk_norm ? 2 : 0);
+  work += attention_work(s, b);
+  return work;
+}
+
+Work attention_work(const StepShape& s, const BlockSpec& b) {
+  Work work;
+  // Scores; weighted sum of values. The eager kernel reads and writes the weights twice: made and
+  // normalised.
+  add_attention(work, s, b, widths_of(s, b), 2, 4);
   return work;
 }
 
@@ -84,16 +122,22 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   const Widths w = widths_of(s, b);
   const double tokens = static_cast<double>(s.tokens());
   Work work;
-  work.matrix_flops = 4 * tokens * weights_of(w);         // gradients of inputs and of weights
-  work.attention_flops = attention_products(s, b, w, 5);  // scores again, dv, dP, dq, dk
+  work.matrix_flops = 4 * tokens * weights_of(w);  // gradients of inputs and of weights
   // The activation reads its gradient and `up` and writes as much as `up`; each norm reads its
-  // gradient and input and adds into dy; dq, dk, dv are copied and turned back.
-  const double elements = (w.ffn + 2 * w.up) + local_share(s) * 2 * 4 * w.hidden +
-                          2 * qkv_width(w) + (s.rotary ? 2 * (w.attention + w.kv) : 0) +
+  // gradient and input and adds into dy; dq, dk, dv are copied and turned back, and normed heads
+  // read with their input and written.
+  const Parts parts = parts_of(s, b);
+  const double elements = (w.ffn + 2 * w.up) + local_share(s) * 4 * parts.norms * w.hidden +
+                          2 * qkv_width(w) + head_passes(parts, 3) * (w.attention + w.kv) +
                           bias_widths(b, w);
   work.bytes = static_cast<double>(s.e()) * tokens * elements + accumulate_bytes(s, weights_of(w));
-  // Eight products, the activation, two norms, attention, one copy; rotary positions, biases, sums.
-  work.launches = 13 + (s.rotary ? 1 : 0) + biases_of(b) + (s.g() == s.e() ? 0 : 4);
+  // Eight products, the activation, norms, one copy; rotary positions, biases, sums.
+  work.launches = 10 + parts.norms + (parts.rotary ? 1 : 0) + (parts.qk_norm ? 2 : 0) +
+                  biases_of(b) + (s.g() == s.e() ? 0 : 4);
+  // The flash kernel: scores again, dv, dP, dq, dk. The eager one has the weights; it reads them
+  // twice and writes and reads their gradient.
+  const bool flash = s.attention == AttentionKernel::flash;
+  add_attention(work, s, b, w, flash ? 5 : 4, 6);
   return work;
 }
 
@@ -102,9 +146,11 @@ Work block_rebuild_work(const StepShape& s, const BlockSpec& b, bool output) {
   if (output) return work;
   const Widths w = widths_of(s, b);
   const double tokens = static_cast<double>(s.tokens());
-  work.matrix_flops -= 2 * tokens * w.hidden * w.ffn;
+  const bool sequential = b.residual == Residual::sequential;
+  const double inputs = w.ffn + (sequential ? 0 : w.attention);  // of the projections
+  work.matrix_flops -= 2 * tokens * w.hidden * inputs;
   work.bytes -= static_cast<double>(s.e()) * tokens * local_share(s) * 2 * w.hidden;
-  work.launches -= 2;
+  work.launches -= sequential ? 2 : 3;
   return work;
 }
 
@@ -123,15 +169,17 @@ Work head_work(const StepShape& s) {
   const double tokens = static_cast<double>(s.tokens());
   const double hidden = static_cast<double>(s.hidden), vocab = static_cast<double>(s.vocab);
   const double e = static_cast<double>(s.e()), c = static_cast<double>(s.c());
-  const bool upcast = s.e() != s.c();
+  const bool upcast = s.upcasts();
+  const auto chunks = static_cast<double>(loss_chunks(s.loss, s.tokens()).count);
   Work work;
   work.matrix_flops = 6 * tokens * hidden * vocab;
   // The loss reads the logits and writes their gradient; upcasts read one type and write the other.
-  work.bytes =
-      tokens * vocab * (2 * c + (upcast ? 2 * (e + c) : 0)) + accumulate_bytes(s, hidden * vocab);
+  // Each chunk adds to the whole weight gradient.
+  const double loss_bytes = upcast ? 2 * c + 2 * (e + c) : 2 * e;
+  work.bytes = tokens * vocab * loss_bytes + chunks * accumulate_bytes(s, hidden * vocab);
   work.bytes += tokens * local_share(s) * hidden * 6 * e;  // final norm: 2 forward, 4 backward
-  // Norm, product, loss; two products, norm.
-  work.launches = 6 + (upcast ? 2 : 0) + (s.g() == s.e() ? 0 : 1);
+  // Norm forwards and backwards; of each chunk the product, the loss and two products.
+  work.launches = 2 + chunks * (4 + (upcast ? 2 : 0) + (s.g() == s.e() ? 0 : 1));
   return work;
 }
 

@@ -14,7 +14,9 @@ double causal_pairs(std::int64_t seq, std::int64_t sliding_window);
 
 Work block_forward_work(const StepShape& shape, const BlockSpec& block);
 Work block_backward_work(const StepShape& shape, const BlockSpec& block);
-/// A forward again; without `output`, without its last projection.
+/// Of attention's forward alone.
+Work attention_work(const StepShape& shape, const BlockSpec& block);
+/// A forward again; without `output`, without the projections that make it.
 Work block_rebuild_work(const StepShape& shape, const BlockSpec& block, bool output);
 /// Both directions.
 Work embedding_work(const StepShape& shape);

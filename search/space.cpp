@@ -111,8 +111,28 @@ Candidates expand_layout(const Problem& problem, const SupportedAxes& axes,
   });
 }
 
-Candidates expand_techniques(Candidates all, const SupportedAxes& axes,
-                             const SpaceRequest& request) {
+/// A kernel that keeps all weights is worth a probe only where the one that does not is illegal.
+std::vector<AttentionKernel> free_attention(const Problem& problem, const SupportedAxes& axes,
+                                            const std::vector<Rule>& rules, Candidate candidate) {
+  for (const AttentionKernel kernel : axes.attention) {
+    candidate.attention = kernel;
+    if (first_broken(rules, problem, candidate) == nullptr) return {kernel};
+  }
+  return {axes.attention.front()};
+}
+
+/// The fused loss saves a wide copy of narrow logits: with wide ones it is the plain one.
+std::vector<LossKernel> free_loss(const Problem& problem, const SupportedAxes& axes) {
+  std::vector<LossKernel> losses = axes.loss;
+  const DType compute = problem.workload.recipe.compute;
+  if (compute == accumulation_type(compute) && losses.size() > 1) {
+    losses.erase(std::remove(losses.begin(), losses.end(), LossKernel::fused), losses.end());
+  }
+  return losses;
+}
+
+Candidates expand_techniques(Candidates all, const Problem& problem, const SupportedAxes& axes,
+                             const std::vector<Rule>& rules, const SpaceRequest& request) {
   all = expand(all, &Candidate::sp, [&](const Candidate& candidate) {
     return canonical(!request.sp.empty() ? request.sp
                      : candidate.tp == 1 ? std::vector<bool>{false}
@@ -125,8 +145,11 @@ Candidates expand_techniques(Candidates all, const SupportedAxes& axes,
   });
   all = expand(all, &Candidate::recompute, request.recompute, axes.recompute);
   all = expand(all, &Candidate::offload, request.offload, axes.offload);
-  all = expand(all, &Candidate::attention, request.attention, axes.attention);
-  return expand(all, &Candidate::loss, request.loss, axes.loss);
+  all = expand(all, &Candidate::attention, [&](const Candidate& candidate) {
+    return canonical(request.attention.empty() ? free_attention(problem, axes, rules, candidate)
+                                               : request.attention);
+  });
+  return expand(all, &Candidate::loss, request.loss, free_loss(problem, axes));
 }
 
 /// The knob's values that are asked for, in its own order.
@@ -193,11 +216,11 @@ void check_knobs(const std::vector<Knob>& knobs, const SpaceRequest& request) {
 Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request) {
   check_sizes(request);
   check_knobs(traits.knobs, request);
-  Candidates all =
-      expand_techniques(expand_layout(problem, traits.axes, request), traits.axes, request);
+  const std::vector<Rule> rules = rules_for(traits);
+  Candidates all = expand_techniques(expand_layout(problem, traits.axes, request), problem,
+                                     traits.axes, rules, request);
   for (const Knob& knob : traits.knobs) all = expand_knob(all, knob, request);
 
-  const std::vector<Rule> rules = rules_for(traits);
   Space space;
   space.counted = static_cast<std::int64_t>(all.size());
   for (Candidate& candidate : all) {

@@ -103,9 +103,10 @@ Recompute parse_recompute(std::string_view text, const std::string& file, const 
     out.k = *k;
   } else if (has_argument) {
     if (out.kind != RecomputeKind::selective) refuse("takes nothing after it", std::string(name));
+    if (argument == kAttentionCore) return out;  // as without it
     out.modules = split(argument, '+');
     for (const auto& module : out.modules) {
-      if (module.empty()) refuse("must name modules joined by +", "selective:attention");
+      if (module.empty()) refuse("must name modules joined by +", "selective:core_attn");
     }
   }
   return out;

@@ -24,6 +24,9 @@ struct Words<RecomputeKind> {
                                                           "chunk", "alternate", "first"};
 };
 
+/// What selective means without a list; Megatron's word for it.
+constexpr std::string_view kAttentionCore = "core_attn";
+
 /// `--recompute`: chunk, alternate and first carry a layer count `k`, selective a module list.
 struct Recompute {
   RecomputeKind kind = RecomputeKind::none;
@@ -87,7 +90,7 @@ struct Candidate {
   std::int64_t world() const;
 };
 
-/// "none", "full", "chunk:4", "selective:attention+mlp".
+/// "none", "full", "chunk:4", "selective:layernorm+mlp".
 std::string recompute_text(const Recompute& recompute);
 /// The reverse; an InputError naming `file` and `key` otherwise.
 Recompute parse_recompute(std::string_view text, const std::string& file, const std::string& key);

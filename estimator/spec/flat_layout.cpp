@@ -29,26 +29,21 @@ class LayoutBuilder {
 
   void close(bool shared) {
     if (open_.empty()) return;
-    std::stable_partition(open_.begin(), open_.end(),
-                          [](const FlatTensor* each) { return !each->partial_gradient; });
+    const auto partial = std::stable_partition(
+        open_.begin(), open_.end(), [](const FlatTensor* each) { return !each->partial_gradient; });
     FlatBucket bucket;
     bucket.begin = layout_.numel;
     bucket.shared = shared;
+    bucket.partial_begin = place(open_.begin(), partial, bucket.begin);
+    const std::int64_t end = place(partial, open_.end(), bucket.partial_begin);
+    bucket.partial_numel = end - bucket.partial_begin;
+    bucket.numel = round_up(end - bucket.begin, layout_.ranks * kFlatAlignment);
     bucket.opened_by = open_.front()->first_unit;
     bucket.completed_by = open_.front()->unit;
-    std::int64_t end = bucket.begin;
-    bucket.partial_begin = -1;
-    for (FlatTensor* each : open_) {
-      if (each->partial_gradient && bucket.partial_begin < 0) bucket.partial_begin = end;
-      each->offset = end;
-      each->bucket = static_cast<int>(layout_.buckets.size());
-      end += round_up(each->numel, kFlatAlignment);
+    for (const FlatTensor* each : open_) {
       bucket.opened_by = std::max(bucket.opened_by, each->first_unit);
       bucket.completed_by = std::min(bucket.completed_by, each->unit);
     }
-    if (bucket.partial_begin < 0) bucket.partial_begin = end;
-    bucket.partial_numel = end - bucket.partial_begin;
-    bucket.numel = round_up(end - bucket.begin, layout_.ranks * kFlatAlignment);
     layout_.buckets.push_back(bucket);
     layout_.numel = bucket.begin + bucket.numel;
     open_.clear();
@@ -56,11 +51,39 @@ class LayoutBuilder {
   }
 
  private:
+  using Open = std::vector<FlatTensor*>;
+
+  /// Puts tensors one behind the other from `offset` on; returns where the last one ends.
+  std::int64_t place(Open::iterator begin, Open::iterator end, std::int64_t offset) const {
+    for (auto each = begin; each != end; ++each) {
+      (*each)->offset = offset;
+      (*each)->bucket = static_cast<int>(layout_.buckets.size());
+      offset += round_up((*each)->numel, kFlatAlignment);
+    }
+    return offset;
+  }
+
   FlatLayout& layout_;
   const Bucketing& bucketing_;
-  std::vector<FlatTensor*> open_;
+  Open open_;
   std::int64_t elements_ = 0;
 };
+
+/// By unit, the buckets of its tensors in forward order, each once.
+std::vector<std::vector<std::size_t>> buckets_read(const std::vector<FlatTensor>& tensors,
+                                                   std::size_t units) {
+  std::vector<std::vector<std::size_t>> read(units);
+  for (const FlatTensor& tensor : tensors) {
+    const auto bucket = static_cast<std::size_t>(tensor.bucket);
+    for (const std::int64_t unit : {tensor.unit, tensor.first_unit}) {
+      auto& buckets = read[static_cast<std::size_t>(unit)];
+      if (std::find(buckets.begin(), buckets.end(), bucket) == buckets.end()) {
+        buckets.push_back(bucket);
+      }
+    }
+  }
+  return read;
+}
 
 }  // namespace
 
@@ -78,6 +101,7 @@ FlatLayout flat_layout(const ModelSpec& model, const ModelPart& part, int ranks,
     builder.add(*tensor, shared && tensor->tensor.name == "embedding");
   }
   builder.close(false);
+  layout.read_by = buckets_read(layout.tensors, static_cast<std::size_t>(part.head_unit()) + 1);
   return layout;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -35,7 +36,9 @@ struct FlatBucket {
 struct FlatLayout {
   std::vector<FlatTensor> tensors;  ///< in forward order
   std::vector<FlatBucket> buckets;  ///< in the order in which gradients become ready
-  std::int64_t numel = 0;           ///< padding included
+  /// By unit, the buckets with a weight that it reads, in forward order.
+  std::vector<std::vector<std::size_t>> read_by;
+  std::int64_t numel = 0;  ///< padding included
   int ranks = 1;
 
   /// Elements that one rank owns, over all buckets: numel / ranks.

@@ -16,6 +16,8 @@ struct Fields<BlockSpec> {
       Field{"out_bias", &BlockSpec::out_bias},
       Field{"mlp_bias", &BlockSpec::mlp_bias},
       Field{"sliding_window", &BlockSpec::sliding_window, kNatural},
+      Field{"qk_norm", &BlockSpec::qk_norm},
+      Field{"residual", &BlockSpec::residual},
   };
 };
 
@@ -112,6 +114,8 @@ struct Fields<Workload> {
       Field{"optimizer", &Workload::optimizer},
       Field{"precision", &Workload::precision},
       Field{"recipe", &Workload::recipe},
+      Field{"hidden_dropout", &Workload::hidden_dropout},
+      Field{"attention_dropout", &Workload::attention_dropout},
       Field{"headroom", &Workload::headroom},
   };
 };

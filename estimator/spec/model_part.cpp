@@ -30,8 +30,12 @@ class PartBuilder {
     const std::int64_t width = b.heads * b.head_dim, kv = b.kv_heads * b.head_dim;
     norm(prefix + "norm1", b.norm);
     by_rows(prefix + "qkv", {share(width, 0), share(kv, width), share(kv, width + kv)}, b.qkv_bias);
+    if (b.qk_norm) {
+      norm_of_heads(prefix + "q_norm", b.head_dim);
+      norm_of_heads(prefix + "k_norm", b.head_dim);
+    }
     by_columns(prefix + "out", width, b.out_bias);
-    norm(prefix + "norm2", b.norm);
+    if (b.residual != Residual::parallel_shared) norm(prefix + "norm2", b.norm);
     if (b.mlp == MlpKind::gated) {
       by_rows(prefix + "gate_up", {share(b.ffn, 0), share(b.ffn, b.ffn)}, b.mlp_bias);
     } else {
@@ -82,6 +86,12 @@ class PartBuilder {
   void norm(const std::string& name, NormKind kind) {
     vector_on_every_rank(name + ".weight");
     if (kind == NormKind::layer_norm) vector_on_every_rank(name + ".bias");
+  }
+
+  /// One weight for all heads, of which each tensor rank has its own.
+  void norm_of_heads(const std::string& name, std::int64_t head_dim) {
+    whole(name + ".weight", {head_dim});
+    out_.back().partial_gradient = part_.tp > 1;
   }
 
   void vector_on_every_rank(const std::string& name) {

@@ -54,8 +54,8 @@ struct PartTensor {
   std::vector<std::int64_t> whole;  ///< the whole one's shape
   std::vector<Stretch> rows;        ///< of the whole one, in the part's order
   Stretch columns;                  ///< of the whole one; {0, 1} of a vector
-  /// Every tensor rank holds the whole tensor and makes a part of its gradient: with sequence
-  /// parallelism, what is applied to each token by itself.
+  /// Every tensor rank holds the whole tensor and makes a part of its gradient: what is applied to
+  /// its own heads, and with sequence parallelism to its own tokens.
   bool partial_gradient = false;
   std::int64_t unit = 0;        ///< whose backward completes its gradient
   std::int64_t first_unit = 0;  ///< whose backward is the first to add to it

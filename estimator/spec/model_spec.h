@@ -35,7 +35,19 @@ struct Words<Positions> {
   static constexpr std::array<std::string_view, 2> kWords{"learned", "rotary"};
 };
 
-/// One pre-norm transformer block: x + attention(norm(x)), then x + mlp(norm(x)).
+/// How a block adds its two halves to its input x.
+enum class Residual {
+  sequential,      ///< x1 = x + attention(norm1(x)), then x1 + mlp(norm2(x1))
+  parallel,        ///< x + attention(norm1(x)) + mlp(norm2(x))
+  parallel_shared  ///< x + attention(norm1(x)) + mlp(norm1(x))
+};
+template <>
+struct Words<Residual> {
+  static constexpr std::array<std::string_view, 3> kWords{"sequential", "parallel",
+                                                          "parallel_shared"};
+};
+
+/// One pre-norm transformer block.
 struct BlockSpec {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
@@ -47,7 +59,9 @@ struct BlockSpec {
   bool qkv_bias = false;
   bool out_bias = false;
   bool mlp_bias = false;
-  std::int64_t sliding_window = 0;  ///< tokens; 0: attention over the whole sequence
+  std::int64_t sliding_window = 0;  ///< tokens, a query's own included; 0: the whole sequence
+  bool qk_norm = false;             ///< RMS norms of each query and each key head
+  Residual residual = Residual::sequential;
 
   bool operator==(const BlockSpec&) const = default;
 };

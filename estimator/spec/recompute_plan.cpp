@@ -24,6 +24,10 @@ bool is_recomputed(const Recompute& recompute, std::int64_t layer) {
 
 }  // namespace
 
+bool recomputes_core(const Recompute& recompute) {
+  return recompute.kind == RecomputeKind::selective;
+}
+
 std::vector<RecomputeSegment> recompute_segments(const Recompute& recompute, std::int64_t layers) {
   const std::int64_t step = recompute.kind == RecomputeKind::chunk ? recompute.k : 1;
   std::vector<RecomputeSegment> segments;

@@ -124,10 +124,14 @@ void check_workload(const Workload& workload, const std::string& source) {
               std::to_string(std::max(workload.seq, workload.global_batch)),
               "must make at most 2^50 tokens in a step");
   }
-  const double fraction = workload.headroom.fraction;
-  if (!(fraction >= 0 && fraction < 1)) {
-    at.refuse("headroom.fraction", std::to_string(fraction), "must be from 0 to below 1");
-  }
+  const auto below_one = [&](const char* key, double value) {
+    if (!(value >= 0 && value < 1)) {
+      at.refuse(key, std::to_string(value), "must be from 0 to below 1");
+    }
+  };
+  below_one("headroom.fraction", workload.headroom.fraction);
+  below_one("hidden_dropout", workload.hidden_dropout);
+  below_one("attention_dropout", workload.attention_dropout);
 }
 
 }  // namespace

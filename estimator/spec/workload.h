@@ -71,6 +71,10 @@ struct Workload {
   Precision precision = Precision::bf16;
   PrecisionRecipe recipe;  ///< what the target keeps for `precision`, with the user's changes
   Headroom headroom;
+  // Probabilities. Megatron's: hidden is of the embedding and of the output of attention and MLP,
+  // attention of its weights.
+  double hidden_dropout = 0;
+  double attention_dropout = 0;
 
   bool operator==(const Workload&) const = default;
 };

@@ -12,24 +12,20 @@ at::Tensor leaf(const at::Tensor& view) { return view.detach().requires_grad_(tr
 
 }  // namespace
 
-AttentionState attention_forward(const BlockSpec& block, const at::Tensor& qkv,
-                                 std::int64_t batch) {
-  const std::int64_t h = block.heads, kv = block.kv_heads, d = block.head_dim;
-  const at::Tensor q = leaf(heads_view(qkv, 0, h, d, batch));
-  const at::Tensor k = leaf(heads_view(qkv, h, kv, d, batch));
-  const at::Tensor v = leaf(heads_view(qkv, h + kv, kv, d, batch));
+AttentionState flash_forward(const Qkv& in) {
+  const at::Tensor q = leaf(in.q), k = leaf(in.k), v = leaf(in.v);
   constexpr double kNoDropout = 0.0;
   constexpr bool kCausal = true;
-  const bool grouped = h != kv;
+  const bool grouped = q.size(1) != k.size(1);
   const at::Tensor out =
       at::scaled_dot_product_attention(q, k, v, {}, kNoDropout, kCausal, {}, grouped);
-  return {out.detach().transpose(1, 2).reshape({qkv.size(0), h * d}), {out, q, k, v}};
+  const std::int64_t rows = q.size(0) * q.size(2);
+  return {out.detach().transpose(1, 2).reshape({rows, q.size(1) * q.size(3)}), {out, q, k, v}};
 }
 
-QkvGradients attention_backward(const BlockSpec& block, const at::Tensor& d_out, const at::Tensor&,
-                                const AttentionState& state, std::int64_t batch) {
+Qkv flash_backward(const at::Tensor& d_out, const Qkv& in, const AttentionState& state) {
   const auto& saved = state.saved;
-  const at::Tensor d_heads = heads_view(d_out, 0, block.heads, block.head_dim, batch);
+  const at::Tensor d_heads = heads_view(d_out, 0, in.q.size(1), in.q.size(3), in.q.size(0));
   const auto gradients =
       torch::autograd::grad({saved[0]}, {saved[1], saved[2], saved[3]}, {d_heads});
   return {gradients[0], gradients[1], gradients[2]};

@@ -1,10 +1,13 @@
 #include "probes/worker/block.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
+#include <initializer_list>
 #include <utility>
 
 #include "probes/worker/matmul.h"
+#include "probes/worker/spending.h"
 
 namespace planwright::worker {
 namespace {
@@ -21,9 +24,103 @@ at::Tensor norm(const BlockContext& c, const NormWeights& weights, const at::Ten
   return y;
 }
 
-void rotate(const BlockContext& c, const at::Tensor& qkv, bool inverse) {
+bool sequential(const BlockContext& c) { return c.spec.residual == Residual::sequential; }
+
+/// Where queries and keys are as attention takes them: at the beginning of each row.
+const at::Tensor& turned(const BlockContext& c, const BlockState& s) {
+  return c.spec.qk_norm ? s.qk : s.qkv;
+}
+
+void rotate(const BlockContext& c, const at::Tensor& rows, bool inverse) {
   if (!c.rotary.cos.defined()) return;
-  c.kernels.rotate(qkv, c.spec.heads + c.spec.kv_heads, c.rotary, inverse);
+  c.kernels.rotate(rows, c.spec.heads + c.spec.kv_heads, c.rotary, inverse);
+}
+
+Qkv attention_input(const BlockContext& c, const BlockState& s) {
+  const std::int64_t heads = c.spec.heads, kv = c.spec.kv_heads, dim = c.spec.head_dim;
+  const at::Tensor& qk = turned(c, s);
+  return {heads_view(qk, 0, heads, dim, c.batch), heads_view(qk, heads, kv, dim, c.batch),
+          heads_view(s.qkv, heads + kv, kv, dim, c.batch)};
+}
+
+/// Calls body(weights, first head, heads, statistics) for the norm of queries and that of keys.
+template <class Body>
+void over_head_norms(const BlockContext& c, const BlockState& s, const Body& body) {
+  const std::int64_t rows = s.qkv.size(0), heads = c.spec.heads, kv = c.spec.kv_heads;
+  body(c.weights.q_norm, std::int64_t{0}, heads, s.qk_stats.narrow(1, 0, rows * heads));
+  body(c.weights.k_norm, heads, kv, s.qk_stats.narrow(1, rows * heads, rows * kv));
+}
+
+/// [rows, heads, head_dim] of packed rows.
+at::Tensor heads_of_rows(const BlockContext& c, const at::Tensor& rows, std::int64_t first,
+                         std::int64_t heads) {
+  const std::int64_t dim = c.spec.head_dim;
+  return rows.narrow(1, first * dim, heads * dim).view({rows.size(0), heads, dim});
+}
+
+void norm_heads(const BlockContext& c, BlockState& s) {
+  const std::int64_t heads = c.spec.heads + c.spec.kv_heads;
+  s.qk = empty_rows(s.qkv, heads * c.spec.head_dim);
+  s.qk_stats = empty_stats(c.weights.q_norm, s.qkv.size(0) * heads,
+                           accumulation_type(s.qkv.scalar_type()), s.qkv);
+  over_head_norms(c, s, [&](const NormWeights& w, auto first, auto count, const auto& stats) {
+    c.kernels.norm_forward(heads_of_rows(c, s.qkv, first, count), w,
+                           heads_of_rows(c, s.qk, first, count), stats);
+  });
+}
+
+/// The gradient of queries and keys, from qk's storage into qkv's.
+void norm_heads_backward(const BlockContext& c, BlockState& s) {
+  over_head_norms(c, s, [&](const NormWeights& w, auto first, auto count, const auto& stats) {
+    const at::Tensor heads = heads_of_rows(c, s.qkv, first, count);
+    c.kernels.norm_backward(heads_of_rows(c, s.qk, first, count), heads, stats, w, heads, false);
+  });
+  s.qk.reset();
+  s.qk_stats.reset();
+}
+
+EagerAttention eager(const BlockContext& c) {
+  const std::int64_t mine = c.spec.heads, per_head = c.seq * c.seq;
+  const std::int64_t per_sequence = per_head * mine * c.tensor.size();
+  return {c.kernels, c.spec.sliding_window,
+          c.dropout.mask(DropSite::attention_weights, c.layer, per_sequence,
+                         c.tensor.rank() * mine * per_head),
+          per_sequence};
+}
+
+void attention_core(const BlockContext& c, BlockState& s) {
+  const Qkv in = attention_input(c, s);
+  s.attention =
+      c.attention == AttentionKernel::flash ? flash_forward(in) : eager_forward(eager(c), in);
+}
+
+void recompute_core(const BlockContext& c, BlockState& s) {
+  const SpendingScope spending(Spending::recompute);
+  attention_core(c, s);
+}
+
+/// Rows of this rank between the pairs of products.
+DropMask hidden_mask(const BlockContext& c, DropSite site, const at::Tensor& x) {
+  const std::int64_t width = x.size(1);
+  return c.dropout.mask(site, c.layer, c.seq * width, c.tensor.first_row(c.batch * c.seq) * width);
+}
+
+/// residual + what dropout leaves of the products' sum.
+at::Tensor project(const BlockContext& c, std::initializer_list<TensorParallel::Product> products,
+                   DropSite site, const at::Tensor& residual) {
+  if (c.dropout.hidden == 0) return c.tensor.project(products, residual, &residual);
+  at::Tensor y = c.tensor.project(products, residual, nullptr);
+  drop_and_add(y, hidden_mask(c, site, y), residual);
+  return y;
+}
+
+/// The gradient of what `project` was given the products of: all rows.
+at::Tensor branch_gradient(const BlockContext& c, DropSite site, const at::Tensor& dy) {
+  if (c.dropout.hidden == 0) return c.tensor.gathered(dy);
+  at::Tensor whole = c.tensor.sp() ? c.tensor.partial(dy) : at::empty_like(dy);
+  drop(dy, hidden_mask(c, site, dy), c.tensor.own_rows(whole));
+  c.tensor.gather(whole);
+  return whole;
 }
 
 /// gate_up or up becomes its own gradient, in the storage that is returned.
@@ -38,53 +135,117 @@ at::Tensor activation_backward(const BlockContext& c, BlockState& s) {
   return std::move(s.act);
 }
 
+/// Gradients of a second product's weight and bias, of which the latter counts each row once.
+void second_product_weight(const BlockContext& c, const at::Tensor& whole, const at::Tensor& input,
+                           const LinearWeights& w) {
+  weight_gradient(c.kernels, whole, input, {w.weight, w.weight_gradient, {}, {}});
+  if (w.bias.defined()) c.kernels.bias_backward(c.tensor.own_rows(whole), w.bias_gradient);
+}
+
+void down_backward(const BlockContext& c, BlockState& s, const at::Tensor& whole) {
+  second_product_weight(c, whole, s.act, c.weights.down);
+  input_gradient(whole, c.weights.down, s.act);
+}
+
+/// The gradient of attention's output, in new storage.
+at::Tensor out_backward(const BlockContext& c, const BlockState& s, const at::Tensor& whole) {
+  second_product_weight(c, whole, s.attention.out, c.weights.out);
+  at::Tensor d_out = empty_rows(whole, s.attention.out.size(1));
+  input_gradient(whole, c.weights.out, d_out);
+  return d_out;
+}
+
+/// qkv becomes its own gradient.
+void core_backward(const BlockContext& c, BlockState& s, at::Tensor d_out) {
+  const Qkv in = attention_input(c, s);
+  const Qkv d = c.attention == AttentionKernel::flash
+                    ? flash_backward(d_out, in, s.attention)
+                    : eager_backward(eager(c), d_out, in, s.attention);
+  d_out.reset();
+  s.attention = {};
+  in.q.copy_(d.q);
+  in.k.copy_(d.k);
+  in.v.copy_(d.v);
+}
+
+void qkv_turned_back(const BlockContext& c, BlockState& s) {
+  rotate(c, turned(c, s), true);
+  if (c.spec.qk_norm) norm_heads_backward(c, s);
+}
+
 /// The product before the block's first half or second half: its weight's gradient, and that of its
 /// input n into n.
 void product_backward(const BlockContext& c, const at::Tensor& dy, const LinearWeights& w,
                       const at::Tensor& n) {
   const at::Tensor whole = c.tensor.gathered(n);
   weight_gradient(c.kernels, dy, whole, w);
-  c.tensor.input_gradient(dy, w, whole, n);
+  input_gradient(dy, w, whole);
+  c.tensor.reduce(whole, n);
 }
 
-void mlp_backward(const BlockContext& c, BlockState& s, const at::Tensor& dy) {
-  const BlockWeights& w = c.weights;
-  {
-    const at::Tensor whole = c.tensor.gathered(dy);
-    weight_gradient(c.kernels, whole, s.act, {w.down.weight, w.down.weight_gradient, {}, {}});
-    if (w.down.bias.defined()) c.kernels.bias_backward(dy, w.down.bias_gradient);
-    input_gradient(whole, w.down, s.act);
-  }
-  at::Tensor d_up = activation_backward(c, s);
-  product_backward(c, d_up, w.up, s.n2);
+/// Of norm2 and the product behind it: dy += the gradient of the norm's input, which is `input`.
+void up_backward(const BlockContext& c, BlockState& s, at::Tensor d_up, const at::Tensor& input,
+                 const at::Tensor& dy) {
+  product_backward(c, d_up, c.weights.up, s.n2);
   d_up.reset();
-  c.kernels.norm_backward(s.n2, s.x1, s.stats2, w.norm2, dy, true);
+  c.kernels.norm_backward(s.n2, input, s.stats2, c.weights.norm2, dy, true);
   s.n2.reset();
   s.stats2.reset();
+}
+
+void qkv_backward(const BlockContext& c, BlockState& s, const at::Tensor& x, const at::Tensor& dy) {
+  product_backward(c, s.qkv, c.weights.qkv, s.n1);
+  s.qkv.reset();
+  c.kernels.norm_backward(s.n1, x, s.stats1, c.weights.norm1, dy, true);
+}
+
+/// Both halves' first products have one input.
+void shared_input_backward(const BlockContext& c, BlockState& s, at::Tensor d_up,
+                           const at::Tensor& x, const at::Tensor& dy) {
+  s.n2.reset();
+  {
+    const at::Tensor whole = c.tensor.gathered(s.n1);
+    weight_gradient(c.kernels, d_up, whole, c.weights.up);
+    weight_gradient(c.kernels, s.qkv, whole, c.weights.qkv);
+    input_gradient(d_up, c.weights.up, whole);
+    accumulate_input_gradient(s.qkv, c.weights.qkv, whole);
+    c.tensor.reduce(whole, s.n1);
+  }
+  d_up.reset();
+  s.qkv.reset();
+  c.kernels.norm_backward(s.n1, x, s.stats1, c.weights.norm1, dy, true);
+}
+
+void sequential_backward(const BlockContext& c, BlockState& s, const at::Tensor& x,
+                         const at::Tensor& dy) {
+  down_backward(c, s, branch_gradient(c, DropSite::mlp_output, dy));
+  up_backward(c, s, activation_backward(c, s), s.x1, dy);
   s.x1.reset();
+  if (c.recompute_core) recompute_core(c, s);
+  at::Tensor d_out = out_backward(c, s, branch_gradient(c, DropSite::attention_output, dy));
+  core_backward(c, s, std::move(d_out));
+  qkv_turned_back(c, s);
+  qkv_backward(c, s, x, dy);
 }
 
-/// The gradient of attention's output, in new storage.
-at::Tensor projection_backward(const BlockContext& c, const BlockState& s, const at::Tensor& dy) {
-  const LinearWeights& w = c.weights.out;
-  const at::Tensor whole = c.tensor.gathered(dy);
-  weight_gradient(c.kernels, whole, s.attention.out, {w.weight, w.weight_gradient, {}, {}});
-  if (w.bias.defined()) c.kernels.bias_backward(dy, w.bias_gradient);
-  at::Tensor d_out = empty_rows(whole, s.attention.out.size(1));
-  input_gradient(whole, w, d_out);
-  return d_out;
-}
-
-/// qkv becomes its own gradient.
-void attention_core_backward(const BlockContext& c, BlockState& s, const at::Tensor& dy) {
-  at::Tensor d_out = projection_backward(c, s, dy);
-  const QkvGradients d = attention_backward(c.spec, d_out, s.qkv, s.attention, c.batch);
-  d_out.reset();
-  s.attention = {};
-  const std::int64_t heads = c.spec.heads, kv = c.spec.kv_heads, dim = c.spec.head_dim;
-  heads_view(s.qkv, 0, heads, dim, c.batch).copy_(d.q);
-  heads_view(s.qkv, heads, kv, dim, c.batch).copy_(d.k);
-  heads_view(s.qkv, heads + kv, kv, dim, c.batch).copy_(d.v);
+/// dy is what both halves' second products take: it is changed by the norms at the end only.
+void parallel_backward(const BlockContext& c, BlockState& s, const at::Tensor& x,
+                       const at::Tensor& dy) {
+  if (c.recompute_core) recompute_core(c, s);
+  at::Tensor d_out;
+  {
+    const at::Tensor whole = c.tensor.gathered(dy);
+    down_backward(c, s, whole);
+    d_out = out_backward(c, s, whole);
+  }
+  at::Tensor d_up = activation_backward(c, s);
+  core_backward(c, s, std::move(d_out));
+  qkv_turned_back(c, s);
+  if (c.spec.residual == Residual::parallel_shared) {
+    return shared_input_backward(c, s, std::move(d_up), x, dy);
+  }
+  up_backward(c, s, std::move(d_up), x, dy);
+  qkv_backward(c, s, x, dy);
 }
 
 }  // namespace
@@ -104,11 +265,18 @@ BlockState block_state(const BlockContext& c, const at::Tensor& x) {
     s.qkv = empty_rows(whole, w.qkv.weight.size(0));
     linear(whole, w.qkv, s.qkv);
   }
-  rotate(c, s.qkv, false);
-  s.attention = attention_forward(c.spec, s.qkv, c.batch);
-  s.x1 = c.tensor.project(s.attention.out, w.out, x);
+  if (c.spec.qk_norm) norm_heads(c, s);
+  rotate(c, turned(c, s), false);
+  attention_core(c, s);
+  if (sequential(c)) {
+    s.x1 = project(c, {{s.attention.out, w.out}}, DropSite::attention_output, x);
+  }
 
-  s.n2 = norm(c, w.norm2, s.x1, s.stats2);
+  if (c.spec.residual == Residual::parallel_shared) {
+    s.n2 = s.n1;
+  } else {
+    s.n2 = norm(c, w.norm2, sequential(c) ? s.x1 : x, s.stats2);
+  }
   {
     const at::Tensor whole = c.tensor.gathered(s.n2);
     s.up = empty_rows(whole, w.up.weight.size(0));
@@ -123,19 +291,23 @@ BlockState block_state(const BlockContext& c, const at::Tensor& x) {
   return s;
 }
 
-at::Tensor block_output(const BlockContext& c, const BlockState& s) {
-  return c.tensor.project(s.act, c.weights.down, s.x1);
+at::Tensor block_output(const BlockContext& c, const BlockState& s, const at::Tensor& x) {
+  const BlockWeights& w = c.weights;
+  if (sequential(c)) return project(c, {{s.act, w.down}}, DropSite::mlp_output, s.x1);
+  return c.tensor.project({{s.attention.out, w.out}, {s.act, w.down}}, x, &x);
+}
+
+void drop_recomputed(const BlockContext& c, BlockState& s) {
+  if (c.recompute_core) s.attention = {};
 }
 
 // x is taken: nobody else keeps it.  NOLINTNEXTLINE(performance-unnecessary-value-param)
 void block_backward(const BlockContext& c, BlockState s, at::Tensor x, const at::Tensor& dy) {
-  const BlockWeights& w = c.weights;
-  mlp_backward(c, s, dy);
-  attention_core_backward(c, s, dy);
-  rotate(c, s.qkv, true);
-  product_backward(c, s.qkv, w.qkv, s.n1);
-  s.qkv.reset();
-  c.kernels.norm_backward(s.n1, x, s.stats1, w.norm1, dy, true);
+  if (sequential(c)) {
+    sequential_backward(c, s, x, dy);
+  } else {
+    parallel_backward(c, s, x, dy);
+  }
 }
 
 }  // namespace planwright::worker

@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "probes/worker/device_memory.h"
@@ -16,16 +15,8 @@ DataParallel::DataParallel(ModelState& state, const JobGroups& groups, bool over
     buckets_.push_back({bucket, {}, {}, {}, {}});
 }
 
-std::vector<std::size_t> DataParallel::read_by(std::int64_t unit) const {
-  std::vector<std::size_t> found;
-  for (const FlatTensor& tensor : state_.layout.tensors) {
-    const auto bucket = static_cast<std::size_t>(tensor.bucket);
-    const bool reads = tensor.unit == unit || tensor.first_unit == unit;
-    if (reads && std::find(found.begin(), found.end(), bucket) == found.end()) {
-      found.push_back(bucket);
-    }
-  }
-  return found;
+const std::vector<std::size_t>& DataParallel::read_by(std::int64_t unit) const {
+  return state_.layout.read_by[static_cast<std::size_t>(unit)];
 }
 
 void DataParallel::begin_gather(std::size_t index) {

@@ -49,7 +49,7 @@ class DataParallel : public Windows {
   bool shards_parameters() const { return state_.sharding.parameters; }
   bool shards_gradients() const { return state_.sharding.gradients; }
   /// Buckets with a weight that the unit reads.
-  std::vector<std::size_t> read_by(std::int64_t unit) const;
+  const std::vector<std::size_t>& read_by(std::int64_t unit) const;
   void begin_gather(std::size_t bucket);
   at::Tensor gradients_of(const Bucket& bucket) const;
   void begin_sum(Bucket& bucket);

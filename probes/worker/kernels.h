@@ -15,14 +15,20 @@ struct VocabShare {
   std::int64_t first = 0;
   std::int64_t valid = 0;
   bool whole = true;  ///< there are no other tokens
+
+  /// Of a token among them; -1: it is not held here.
+  std::int64_t place(std::int64_t token) const {
+    return token >= first && token < first + valid ? token - first : -1;
+  }
 };
+
 /// The type that sums and statistics of a compute type are made in.
 constexpr at::ScalarType accumulation_type(at::ScalarType compute) {
   return compute == at::kDouble ? at::kDouble : at::kFloat;
 }
 
 /// Everything between the matrix products. Activations are contiguous [rows, width] in the compute
-/// type, statistics and logits in the accumulation type, gradients of weights in one of the two.
+/// type, statistics in the accumulation type, logits and gradients of weights in one of the two.
 /// Nothing is returned in new storage; what a kernel allocates meanwhile is on docs/runtime.md.
 class Kernels {
  public:
@@ -40,10 +46,12 @@ class Kernels {
   virtual void positions_backward(const at::Tensor& dy, std::int64_t first_row, std::int64_t seq,
                                   const at::Tensor& gradient) const = 0;
 
-  /// stats: layer norm [2, rows], mean and reciprocal deviation; RMS norm [1, rows].
+  /// x and y: rows, or heads of rows as views [rows, heads, head_dim], which are normed each.
+  /// stats: layer norm [2, rows × heads], mean and reciprocal deviation; RMS norm [1, rows ×
+  /// heads].
   virtual void norm_forward(const at::Tensor& x, const NormWeights& weights, const at::Tensor& y,
                             const at::Tensor& stats) const = 0;
-  /// dx = gradient, or dx += gradient if `add`. dx may be dy.
+  /// dx = gradient, or dx += gradient if `add`. dx may be dy or x.
   virtual void norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& stats,
                              const NormWeights& weights, const at::Tensor& dx, bool add) const = 0;
 
@@ -69,6 +77,14 @@ class Kernels {
   virtual void rotate(const at::Tensor& rows, std::int64_t heads, const RotaryTables& tables,
                       bool inverse) const = 0;
 
+  /// Scores [rows, seq], of queries row mod seq, become the weights of each query for the keys up
+  /// to its own, the last `window` of them if it is not 0: softmax(scale × scores), 0 elsewhere.
+  virtual void causal_softmax(const at::Tensor& scores, std::int64_t window,
+                              double scale) const = 0;
+  /// The gradient of those weights becomes that of the scores.
+  virtual void softmax_backward(const at::Tensor& weights, const at::Tensor& gradient,
+                                double scale) const = 0;
+
   /// Sum over rows of the cross entropy; logits become scale × its gradient.
   virtual double cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
                                double scale) const = 0;
@@ -78,14 +94,15 @@ class Kernels {
   /// largest[row], minus infinity without columns.
   virtual void largest_logits(const at::Tensor& logits, const VocabShare& vocab,
                               const at::Tensor& largest) const = 0;
-  /// logits = exp(logits - largest). sums[0] = their sum, sums[1] = target's logit - largest, or 0.
-  virtual void exponentials(const at::Tensor& logits, const at::Tensor& targets,
-                            const VocabShare& vocab, const at::Tensor& largest,
-                            const at::Tensor& sums) const = 0;
-  /// As cross_entropy, of what `exponentials` left, given the sums over all ranks.
+  /// sums[0] = sum of exp(logits - largest), sums[1] = target's logit - largest, or 0. Wide logits
+  /// become the exponentials.
+  virtual void sum_exponentials(const at::Tensor& logits, const at::Tensor& targets,
+                                const VocabShare& vocab, const at::Tensor& largest,
+                                const at::Tensor& sums) const = 0;
+  /// As cross_entropy, of what `sum_exponentials` left, given maxima and sums over all ranks.
   virtual double shared_cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
-                                      const VocabShare& vocab, const at::Tensor& sums,
-                                      double scale) const = 0;
+                                      const VocabShare& vocab, const at::Tensor& largest,
+                                      const at::Tensor& sums, double scale) const = 0;
 };
 
 /// in_place: own loops for CPU tensors. composed: libtorch's operators, on any device.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
+#include "estimator/spec/loss_chunks.h"
 #include "probes/worker/kernels.h"
 
 // Wide: in the accumulation type. Whatever is narrower is first copied into it, so that no operator
@@ -23,18 +25,25 @@ at::Tensor wide(const at::Tensor& x, const at::Tensor& like) {
 
 bool centered(const NormWeights& w) { return w.kind == NormKind::layer_norm; }
 
-/// One statistic as a column.
-at::Tensor column(const at::Tensor& stats, std::int64_t which) {
-  return stats.select(0, which).unsqueeze(1);
+/// One statistic for each row of x, or each head of its rows.
+at::Tensor column(const at::Tensor& stats, std::int64_t which, const at::Tensor& x) {
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  sizes.back() = 1;
+  return stats.select(0, which).view(sizes);
 }
 
-at::Tensor reciprocal_column(const at::Tensor& stats) { return column(stats, stats.size(0) - 1); }
+at::Tensor reciprocal_column(const at::Tensor& stats, const at::Tensor& x) {
+  return column(stats, stats.size(0) - 1, x);
+}
+
+/// Over rows and heads.
+at::Tensor sum_of_rows(const at::Tensor& x) { return x.view({-1, x.size(-1)}).sum(0); }
 
 /// (x - mean) / deviation, wide.
 at::Tensor normalized(const at::Tensor& x, const at::Tensor& stats, const NormWeights& w) {
   at::Tensor unit = wide_copy(x, stats);
-  if (centered(w)) unit.sub_(column(stats, 0));
-  return unit.mul_(reciprocal_column(stats));
+  if (centered(w)) unit.sub_(column(stats, 0, x));
+  return unit.mul_(reciprocal_column(stats, x));
 }
 
 /// Rows of a part of the vocabulary. `outside` [rows, 1] is undefined where no token can be.
@@ -56,6 +65,27 @@ void over_sequences(std::int64_t first_row, std::int64_t rows, std::int64_t seq,
     const std::int64_t count = std::min(seq - position, rows - row);
     body(row, position, count);
     row += count;
+  }
+}
+
+enum class Write { nothing, back };
+
+bool is_copy(const at::Tensor& rows, const at::Tensor& logits) {
+  return rows.scalar_type() != logits.scalar_type();
+}
+
+/// Calls body(rows, first) for all rows at once; where they are narrow, for a wide copy of some at
+/// a time, which can be written back.
+template <class Body>
+void over_wide_rows(const at::Tensor& logits, Write write, const Body& body) {
+  const at::ScalarType type = accumulation_type(logits.scalar_type());
+  if (type == logits.scalar_type()) return body(logits, std::int64_t{0});
+  for (std::int64_t first = 0; first < logits.size(0); first += kFusedRows) {
+    const at::Tensor rows = logits.narrow(0, first, std::min(kFusedRows, logits.size(0) - first));
+    const at::Tensor copy = at::empty(rows.sizes(), rows.options().dtype(type));
+    copy.copy_(rows);
+    body(copy, first);
+    if (write == Write::back) rows.copy_(copy);
   }
 }
 
@@ -99,14 +129,14 @@ class ComposedKernels : public Kernels {
                     const at::Tensor& stats) const override {
     at::Tensor unit = wide_copy(x, stats);
     if (centered(w)) {
-      at::Tensor mean = column(stats, 0);
-      at::mean_out(mean, unit, 1, true);
+      at::Tensor mean = column(stats, 0, x);
+      at::mean_out(mean, unit, -1, true);
       unit.sub_(mean);
     }
-    at::Tensor reciprocal = reciprocal_column(stats);
+    at::Tensor reciprocal = reciprocal_column(stats, x);
     {
       const at::Tensor squares = unit * unit;
-      at::mean_out(reciprocal, squares, 1, true);
+      at::mean_out(reciprocal, squares, -1, true);
     }
     reciprocal.add_(w.eps).rsqrt_();
     unit.mul_(reciprocal).mul_(wide(w.weight, stats));
@@ -119,13 +149,13 @@ class ComposedKernels : public Kernels {
     const at::Tensor unit = normalized(x, stats, w);
     const at::Tensor gradient = wide_copy(dy, stats);
     at::Tensor product = gradient * unit;
-    w.weight_gradient.add_(product.sum(0));
-    if (centered(w)) w.bias_gradient.add_(gradient.sum(0));
+    w.weight_gradient.add_(sum_of_rows(product));
+    if (centered(w)) w.bias_gradient.add_(sum_of_rows(gradient));
     gradient.mul_(wide(w.weight, stats));
     at::mul_out(product, gradient, unit);
-    unit.mul_(product.mean(1, true));
-    if (centered(w)) gradient.sub_(gradient.mean(1, true));
-    gradient.sub_(unit).mul_(reciprocal_column(stats));
+    unit.mul_(product.mean(-1, true));
+    if (centered(w)) gradient.sub_(gradient.mean(-1, true));
+    gradient.sub_(unit).mul_(reciprocal_column(stats, x));
     if (add) gradient.add_(product.copy_(dx));
     dx.copy_(gradient);
   }
@@ -184,17 +214,40 @@ class ComposedKernels : public Kernels {
     pairs.select(3, 1).copy_(rotated);
   }
 
+  void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale) const override {
+    const std::int64_t seq = scores.size(1);
+    const at::Tensor scaled = scores.clone();
+    scaled.mul_(scale);
+    const at::Tensor outside = at::ones({seq, seq}, scores.options().dtype(at::kBool));
+    outside.triu_(1);
+    if (window > 0 && window < seq) outside.logical_or_(at::ones_like(outside).tril_(-window));
+    scaled.view({-1, seq, seq}).masked_fill_(outside, -std::numeric_limits<double>::infinity());
+    at::Tensor weights = scores;
+    at::_softmax_out(weights, scaled, 1, false);
+  }
+
+  void softmax_backward(const at::Tensor& weights, const at::Tensor& gradient,
+                        double scale) const override {
+    gradient.mul_(weights);
+    gradient.addcmul_(weights, gradient.sum(1, true), -1);
+    gradient.mul_(scale);
+  }
+
   double cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
                        double scale) const override {
-    const at::Tensor index = targets.unsqueeze(1);
-    const at::Tensor of_target = logits.gather(1, index);
-    const at::Tensor largest = logits.amax(1, true);
-    logits.sub_(largest).exp_();
-    const at::Tensor total = logits.sum(1, true);
-    logits.div_(total);
-    logits.scatter_add_(1, index, at::full_like(of_target, -1.0));
-    logits.mul_(scale);
-    return total.log().add_(largest).sub_(of_target).sum(at::kDouble).item<double>();
+    double total = 0;
+    over_wide_rows(logits, Write::back, [&](const at::Tensor& rows, auto first) {
+      const at::Tensor index = targets.narrow(0, first, rows.size(0)).unsqueeze(1);
+      const at::Tensor of_target = rows.gather(1, index);
+      const at::Tensor largest = rows.amax(1, true);
+      rows.sub_(largest).exp_();
+      const at::Tensor sum = rows.sum(1, true);
+      rows.div_(sum);
+      rows.scatter_add_(1, index, at::full_like(of_target, -1.0));
+      rows.mul_(scale);
+      total += sum.log().add_(largest).sub_(of_target).sum(at::kDouble).item<double>();
+    });
+    return total;
   }
 
   void largest_logits(const at::Tensor& logits, const VocabShare& vocab,
@@ -203,33 +256,51 @@ class ComposedKernels : public Kernels {
       largest.fill_(-std::numeric_limits<double>::infinity());
       return;
     }
-    at::Tensor out = largest;
-    at::amax_out(out, logits.narrow(1, 0, vocab.valid), 1);
+    over_wide_rows(logits, Write::nothing, [&](const at::Tensor& rows, auto first) {
+      at::Tensor out = largest.narrow(0, first, rows.size(0));
+      at::amax_out(out, rows.narrow(1, 0, vocab.valid), 1);
+    });
   }
 
-  void exponentials(const at::Tensor& logits, const at::Tensor& targets, const VocabShare& vocab,
-                    const at::Tensor& largest, const at::Tensor& sums) const override {
-    const LocalRows local(targets, vocab);
-    const at::Tensor valid = logits.narrow(1, 0, vocab.valid);
-    logits.sub_(largest.unsqueeze(1));
-    at::Tensor total = sums.select(0, 0), of_target = sums.select(0, 1);
-    of_target.copy_(logits.gather(1, local.index.unsqueeze(1)).squeeze_(1));
-    if (local.outside.defined()) of_target.masked_fill_(local.outside.squeeze(1), 0);
-    valid.exp_();
-    at::sum_out(total, valid, 1);
+  void sum_exponentials(const at::Tensor& logits, const at::Tensor& targets,
+                        const VocabShare& vocab, const at::Tensor& largest,
+                        const at::Tensor& sums) const override {
+    over_wide_rows(logits, Write::nothing, [&](const at::Tensor& rows, auto first) {
+      const auto here = [&](const at::Tensor& of_all) {
+        return of_all.narrow(0, first, rows.size(0));
+      };
+      const LocalRows local(here(targets), vocab);
+      const at::Tensor valid = rows.narrow(1, 0, vocab.valid);
+      rows.sub_(here(largest).unsqueeze(1));
+      at::Tensor total = here(sums.select(0, 0)), of_target = here(sums.select(0, 1));
+      of_target.copy_(rows.gather(1, local.index.unsqueeze(1)).squeeze_(1));
+      if (local.outside.defined()) of_target.masked_fill_(local.outside.squeeze(1), 0);
+      valid.exp_();
+      at::sum_out(total, valid, 1);
+    });
   }
 
   double shared_cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
-                              const VocabShare& vocab, const at::Tensor& sums,
-                              double scale) const override {
-    const LocalRows local(targets, vocab);
-    logits.narrow(1, 0, vocab.valid).div_(sums.select(0, 0).unsqueeze(1));
-    logits.narrow(1, vocab.valid, logits.size(1) - vocab.valid).zero_();
-    at::Tensor ones = at::full({targets.size(0), 1}, -1.0, logits.options());
-    if (local.outside.defined()) ones.masked_fill_(local.outside, 0);
-    logits.scatter_add_(1, local.index.unsqueeze(1), ones);
-    logits.mul_(scale);
-    return sums.select(0, 0).log().sub_(sums.select(0, 1)).sum(at::kDouble).item<double>();
+                              const VocabShare& vocab, const at::Tensor& largest,
+                              const at::Tensor& sums, double scale) const override {
+    double sum = 0;
+    over_wide_rows(logits, Write::back, [&](const at::Tensor& rows, auto first) {
+      const auto here = [&](const at::Tensor& of_all) {
+        return of_all.narrow(0, first, rows.size(0));
+      };
+      const LocalRows local(here(targets), vocab);
+      const at::Tensor valid = rows.narrow(1, 0, vocab.valid);
+      const at::Tensor total = here(sums.select(0, 0)), of_target = here(sums.select(0, 1));
+      if (is_copy(rows, logits)) valid.sub_(here(largest).unsqueeze(1)).exp_();
+      valid.div_(total.unsqueeze(1));
+      rows.narrow(1, vocab.valid, rows.size(1) - vocab.valid).zero_();
+      at::Tensor ones = at::full({rows.size(0), 1}, -1.0, rows.options());
+      if (local.outside.defined()) ones.masked_fill_(local.outside, 0);
+      rows.scatter_add_(1, local.index.unsqueeze(1), ones);
+      rows.mul_(scale);
+      sum += total.log().sub_(of_target).sum(at::kDouble).item<double>();
+    });
+    return sum;
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <type_traits>
 
 #include "probes/worker/kernels.h"
 #include "probes/worker/row_loops.h"
@@ -92,25 +93,48 @@ void over_elements(std::int64_t n, const Body& body) {
   at::parallel_for(0, n, kGrainElements, body);
 }
 
-/// Calls body(row) for each of the tensor's rows.
+/// Calls body(row) for each of `rows` rows of `width` elements.
+template <class Body>
+void over_rows(std::int64_t rows, std::int64_t width, const Body& body) {
+  at::parallel_for(0, rows, rows_per_grain(width), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) body(row);
+  });
+}
 template <class Body>
 void over_rows(const at::Tensor& tensor, const Body& body) {
-  at::parallel_for(0, tensor.size(0), rows_per_grain(tensor.size(1)),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (std::int64_t row = begin; row < end; ++row) body(row);
-                   });
+  over_rows(tensor.size(0), tensor.size(1), body);
 }
+
+/// What is normed together, one after the other: rows, or the heads of rows.
+template <class T>
+class NormRows {
+ public:
+  explicit NormRows(const at::Tensor& tensor)
+      : begin_(data<T>(tensor)),
+        heads_(tensor.dim() == 3 ? tensor.size(1) : 1),
+        row_stride_(tensor.stride(0)),
+        head_stride_(tensor.dim() == 3 ? tensor.stride(1) : 0) {}
+
+  T* operator[](std::int64_t i) const {
+    return begin_ + i / heads_ * row_stride_ + i % heads_ * head_stride_;
+  }
+
+ private:
+  T* begin_;
+  std::int64_t heads_, row_stride_, head_stride_;
+};
 
 template <class T, bool kCentered>
 void norm_rows(const at::Tensor& x, const NormWeights& w, const at::Tensor& y,
                const at::Tensor& stats) {
   using A = Accumulation<T>;
-  const std::int64_t width = x.size(1), rows = x.size(0);
-  A* reciprocal = data<A>(stats) + (kCentered ? rows : 0);
-  over_rows(x, [&](std::int64_t row) {
-    row_loops::norm<T, kCentered>(data<T>(x) + row * width, data<T>(w.weight), data<T>(w.bias),
-                                  A(w.eps), width, data<T>(y) + row * width, data<A>(stats) + row,
-                                  reciprocal + row);
+  const std::int64_t width = x.size(-1), rows = stats.size(1);
+  const NormRows<T> from(x), to(y);
+  A* mean = data<A>(stats);
+  A* reciprocal = mean + (kCentered ? rows : 0);
+  over_rows(rows, width, [&](std::int64_t row) {
+    row_loops::norm<T, kCentered>(from[row], data<T>(w.weight), data<T>(w.bias), A(w.eps), width,
+                                  to[row], mean + row, reciprocal + row);
   });
 }
 
@@ -118,16 +142,16 @@ template <class T, bool kCentered>
 void norm_backward_rows(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& stats,
                         const NormWeights& w, const at::Tensor& dx, bool add) {
   using A = Accumulation<T>;
-  const std::int64_t width = x.size(1), rows = x.size(0);
+  const std::int64_t width = x.size(-1), rows = stats.size(1);
   const PartialSums<T> sums(kCentered ? 2 * width : width, x);
+  const NormRows<T> gradient(dy), from(x), to(dx);
   const A* mean = data<A>(stats);
   const A* reciprocal = mean + (kCentered ? rows : 0);
-  over_rows(x, [&](std::int64_t row) {
-    const std::int64_t at = row * width;
+  over_rows(rows, width, [&](std::int64_t row) {
     A* mine = sums.of_this_thread();
-    row_loops::norm_backward<T, kCentered>(data<T>(dy) + at, data<T>(x) + at, data<T>(w.weight),
+    row_loops::norm_backward<T, kCentered>(gradient[row], from[row], data<T>(w.weight),
                                            kCentered ? mean[row] : A(0), reciprocal[row], width,
-                                           data<T>(dx) + at, add, mine, mine + width);
+                                           to[row], add, mine, mine + width);
   });
   sums.add_to(w.weight_gradient, 0);
   if constexpr (kCentered) sums.add_to(w.bias_gradient, width);
@@ -160,9 +184,9 @@ class InPlaceKernels : public Kernels {
     dispatch(out, [&]<class T>(T) {
       const std::int64_t width = out.size(1);
       over_rows(out, [&](std::int64_t row) {
-        const std::int64_t token = data<std::int64_t>(ids)[row] - vocab.first;
+        const std::int64_t token = vocab.place(data<std::int64_t>(ids)[row]);
         T* to = data<T>(out) + row * width;
-        if (token < 0 || token >= vocab.valid) {
+        if (token < 0) {
           std::fill(to, to + width, T(0));
         } else {
           std::copy_n(data<T>(tokens) + token * width, width, to);
@@ -173,10 +197,8 @@ class InPlaceKernels : public Kernels {
 
   void embed_backward(const at::Tensor& ids, const at::Tensor& dy, const at::Tensor& gradient,
                       const VocabShare& vocab) const override {
-    add_rows(dy, gradient, [&](std::int64_t row) {
-      const std::int64_t token = data<std::int64_t>(ids)[row] - vocab.first;
-      return token < vocab.valid ? token : -1;
-    });
+    add_rows(dy, gradient,
+             [&](std::int64_t row) { return vocab.place(data<std::int64_t>(ids)[row]); });
   }
 
   void add_positions(const at::Tensor& positions, std::int64_t first_row, std::int64_t seq,
@@ -302,17 +324,40 @@ class InPlaceKernels : public Kernels {
     });
   }
 
+  void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale) const override {
+    dispatch(scores, [&]<class T>(T) {
+      const std::int64_t seq = scores.size(1);
+      over_rows(scores, [&](std::int64_t row) {
+        const std::int64_t end = row % seq + 1;
+        const std::int64_t begin = window > 0 ? std::max<std::int64_t>(0, end - window) : 0;
+        row_loops::softmax(data<T>(scores) + row * seq, begin, end, seq, Accumulation<T>(scale));
+      });
+    });
+  }
+
+  void softmax_backward(const at::Tensor& weights, const at::Tensor& gradient,
+                        double scale) const override {
+    dispatch(weights, [&]<class T>(T) {
+      const std::int64_t seq = weights.size(1);
+      over_rows(weights, [&](std::int64_t row) {
+        row_loops::softmax_backward(data<T>(weights) + row * seq, data<T>(gradient) + row * seq,
+                                    seq, Accumulation<T>(scale));
+      });
+    });
+  }
+
   double cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
                        double scale) const override {
     double total = 0;
-    AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "cross_entropy", [&] {
+    dispatch(logits, [&]<class T>(T) {
       const std::int64_t width = logits.size(1);
       total = at::parallel_reduce(
           0, logits.size(0), rows_per_grain(width), 0.0,
           [&](std::int64_t begin, std::int64_t end, double sum) {
             for (std::int64_t row = begin; row < end; ++row) {
-              sum += row_loops::cross_entropy(data<scalar_t>(logits) + row * width, width,
-                                              data<std::int64_t>(targets)[row], scalar_t(scale));
+              sum += row_loops::cross_entropy(data<T>(logits) + row * width, width,
+                                              data<std::int64_t>(targets)[row],
+                                              Accumulation<T>(scale));
             }
             return sum;
           },
@@ -323,43 +368,54 @@ class InPlaceKernels : public Kernels {
 
   void largest_logits(const at::Tensor& logits, const VocabShare& vocab,
                       const at::Tensor& largest) const override {
-    AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "largest_logits", [&] {
+    dispatch(logits, [&]<class T>(T) {
       over_rows(logits, [&](std::int64_t row) {
-        const scalar_t* from = data<scalar_t>(logits) + row * logits.size(1);
-        data<scalar_t>(largest)[row] = row_loops::largest(from, vocab.valid);
+        const T* from = data<T>(logits) + row * logits.size(1);
+        data<Accumulation<T>>(largest)[row] = row_loops::largest(from, vocab.valid);
       });
     });
   }
 
-  void exponentials(const at::Tensor& logits, const at::Tensor& targets, const VocabShare& vocab,
-                    const at::Tensor& largest, const at::Tensor& sums) const override {
-    AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "exponentials", [&] {
-      scalar_t* const of_row = data<scalar_t>(sums);
-      scalar_t* const of_target = of_row + logits.size(0);
+  void sum_exponentials(const at::Tensor& logits, const at::Tensor& targets,
+                        const VocabShare& vocab, const at::Tensor& largest,
+                        const at::Tensor& sums) const override {
+    dispatch(logits, [&]<class T>(T) {
+      using A = Accumulation<T>;
+      A* const of_row = data<A>(sums);
+      A* const of_target = of_row + logits.size(0);
       over_rows(logits, [&](std::int64_t row) {
-        scalar_t* from = data<scalar_t>(logits) + row * logits.size(1);
-        const scalar_t most = data<scalar_t>(largest)[row];
-        const std::int64_t target = data<std::int64_t>(targets)[row] - vocab.first;
-        const bool mine = target >= 0 && target < vocab.valid;
-        of_target[row] = mine ? from[target] - most : scalar_t(0);
-        of_row[row] = row_loops::exponentials(from, vocab.valid, most);
+        T* from = data<T>(logits) + row * logits.size(1);
+        const A most = data<A>(largest)[row];
+        const std::int64_t target = vocab.place(data<std::int64_t>(targets)[row]);
+        of_target[row] = target >= 0 ? wide(from[target]) - most : A(0);
+        if constexpr (std::is_same_v<T, A>) {
+          of_row[row] = row_loops::exponentials(from, vocab.valid, most);
+        } else {
+          of_row[row] = row_loops::sum_exponentials(from, vocab.valid, A(1), most);
+        }
       });
     });
   }
 
   double shared_cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
-                              const VocabShare& vocab, const at::Tensor& sums,
-                              double scale) const override {
+                              const VocabShare& vocab, const at::Tensor& largest,
+                              const at::Tensor& sums, double scale) const override {
     double total = 0;
-    AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "shared_cross_entropy", [&] {
-      const scalar_t* const of_row = data<scalar_t>(sums);
-      const scalar_t* const of_target = of_row + logits.size(0);
+    dispatch(logits, [&]<class T>(T) {
+      using A = Accumulation<T>;
+      const A* const of_row = data<A>(sums);
+      const A* const of_target = of_row + logits.size(0);
       over_rows(logits, [&](std::int64_t row) {
-        scalar_t* to = data<scalar_t>(logits) + row * logits.size(1);
-        row_loops::scale(to, vocab.valid, scalar_t(scale) / of_row[row]);
-        std::fill(to + vocab.valid, to + logits.size(1), scalar_t(0));
-        const std::int64_t target = data<std::int64_t>(targets)[row] - vocab.first;
-        if (target >= 0 && target < vocab.valid) to[target] -= scalar_t(scale);
+        T* to = data<T>(logits) + row * logits.size(1);
+        if constexpr (std::is_same_v<T, A>) {
+          row_loops::scale(to, vocab.valid, A(scale) / of_row[row]);
+        } else {
+          row_loops::exponentials(to, vocab.valid, A(1), data<A>(largest)[row],
+                                  A(scale) / of_row[row]);
+        }
+        std::fill(to + vocab.valid, to + logits.size(1), narrow<T>(A(0)));
+        const std::int64_t target = vocab.place(data<std::int64_t>(targets)[row]);
+        if (target >= 0) to[target] = narrow<T>(wide(to[target]) - A(scale));
       });
       for (std::int64_t row = 0; row < logits.size(0); ++row) {
         total += std::log(double(of_row[row])) - double(of_target[row]);

@@ -8,7 +8,6 @@
 #include "probes/worker/device_memory.h"
 
 namespace planwright::worker {
-namespace {
 
 /// A const handle to a tensor may be written through; ATen's out-variants insist on a plain one.
 void multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor out) {
@@ -20,8 +19,6 @@ void multiply_add(const at::Tensor& a, const at::Tensor& b, const at::Tensor& ou
   const WorkspaceScope scope;
   out.addmm_(a, b);
 }
-
-}  // namespace
 
 void linear(const at::Tensor& x, const LinearWeights& w, const at::Tensor& y) {
   if (!w.bias.defined()) return multiply(x, w.weight.t(), y);
@@ -41,8 +38,17 @@ void linear_add(const at::Tensor& x, const LinearWeights& w, const at::Tensor& r
   multiply_add(x, w.weight.t(), out);
 }
 
+void linear_accumulate(const at::Tensor& x, const LinearWeights& w, const at::Tensor& y) {
+  if (w.bias.defined()) y.add_(w.bias);
+  multiply_add(x, w.weight.t(), y);
+}
+
 void input_gradient(const at::Tensor& dy, const LinearWeights& w, const at::Tensor& dx) {
   multiply(dy, w.weight, dx);
+}
+
+void accumulate_input_gradient(const at::Tensor& dy, const LinearWeights& w, const at::Tensor& dx) {
+  multiply_add(dy, w.weight, dx);
 }
 
 void weight_gradient(const Kernels& kernels, const at::Tensor& dy, const at::Tensor& x,

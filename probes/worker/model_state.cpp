@@ -101,6 +101,8 @@ Slot block_slot(BlockWeights& w, const std::string& name) {
   const bool bias = name.substr(dot + 1) == "bias";
   if (layer == "norm1") return norm_slot(w.norm1, bias);
   if (layer == "norm2") return norm_slot(w.norm2, bias);
+  if (layer == "q_norm") return norm_slot(w.q_norm, bias);
+  if (layer == "k_norm") return norm_slot(w.k_norm, bias);
   if (layer == "qkv") return linear_slot(w.qkv, bias);
   if (layer == "out") return linear_slot(w.out, bias);
   if (layer == "gate_up" || layer == "up") return linear_slot(w.up, bias);
@@ -170,17 +172,19 @@ ModelWeights unbound_weights(const ModelSpec& model, const ModelPart& part,
                              const at::TensorOptions& options) {
   ModelWeights w;
   w.options = options;
-  const auto norm = [&](NormWeights& weights, const BlockSpec& block) {
-    weights.kind = block.norm;
+  const auto norm = [&](NormWeights& weights, NormKind kind) {
+    weights.kind = kind;
     weights.eps = model.norm_eps;
   };
   for (std::int64_t i = 0; i < part.layers; ++i) {
     const BlockSpec& block = model.block(part.first_layer + i);
     BlockWeights& weights = w.blocks.emplace_back();
-    norm(weights.norm1, block);
-    norm(weights.norm2, block);
+    norm(weights.norm1, block.norm);
+    norm(weights.norm2, block.norm);
+    norm(weights.q_norm, NormKind::rms_norm);
+    norm(weights.k_norm, NormKind::rms_norm);
   }
-  norm(w.final_norm, model.runs.back().block);
+  norm(w.final_norm, model.runs.back().block.norm);
   return w;
 }
 

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+
+#include "probes/worker/counter_hash.h"
 
 // glibc's vector versions, which its own headers declare only under -ffast-math. Error <= 4 ulp.
 #pragma omp declare simd notinbranch
@@ -182,12 +185,31 @@ FOR_EACH_ISA void rotate(T* low, T* high, const Accumulation<T>* cos, const Accu
   }
 }
 
-template <class A>
-FOR_EACH_ISA A largest(const A* row, std::int64_t width) {
+template <class T>
+FOR_EACH_ISA Accumulation<T> largest(const T* row, std::int64_t width) {
+  using A = Accumulation<T>;
   A most = -std::numeric_limits<A>::infinity();
 #pragma omp simd reduction(max : most)
-  for (std::int64_t i = 0; i < width; ++i) most = std::max(most, row[i]);
+  for (std::int64_t i = 0; i < width; ++i) most = std::max(most, wide(row[i]));
   return most;
+}
+
+template <class T>
+FOR_EACH_ISA Accumulation<T> sum_exponentials(const T* row, std::int64_t width,
+                                              Accumulation<T> factor, Accumulation<T> offset) {
+  Accumulation<T> total = 0;
+#pragma omp simd reduction(+ : total)
+  for (std::int64_t i = 0; i < width; ++i) total += exponential(factor * wide(row[i]) - offset);
+  return total;
+}
+
+template <class T>
+FOR_EACH_ISA void exponentials(T* row, std::int64_t width, Accumulation<T> factor,
+                               Accumulation<T> offset, Accumulation<T> scale_by) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < width; ++i) {
+    row[i] = narrow<T>(scale_by * exponential(factor * wide(row[i]) - offset));
+  }
 }
 
 template <class A>
@@ -207,14 +229,59 @@ FOR_EACH_ISA void scale(A* row, std::int64_t width, A factor) {
   for (std::int64_t i = 0; i < width; ++i) row[i] *= factor;
 }
 
-template <class A>
-double cross_entropy(A* logits, std::int64_t width, std::int64_t target, A scale_by) {
-  const A of_target = logits[target];
+template <class T>
+double cross_entropy(T* logits, std::int64_t width, std::int64_t target, Accumulation<T> scale_by) {
+  using A = Accumulation<T>;
+  const A of_target = wide(logits[target]);
   const A most = largest(logits, width);
-  const A total = exponentials(logits, width, most);
-  scale(logits, width, scale_by / total);
-  logits[target] -= scale_by;
+  A total = 0;
+  if constexpr (std::is_same_v<T, A>) {
+    total = exponentials(logits, width, most);
+    scale(logits, width, scale_by / total);
+  } else {
+    total = sum_exponentials(logits, width, A(1), most);
+    exponentials(logits, width, A(1), most, scale_by / total);
+  }
+  logits[target] = narrow<T>(wide(logits[target]) - scale_by);
   return std::log(double(total)) + double(most) - double(of_target);
+}
+
+template <class T>
+void softmax(T* row, std::int64_t begin, std::int64_t end, std::int64_t width,
+             Accumulation<T> scale_by) {
+  using A = Accumulation<T>;
+  const A most = scale_by * largest(row + begin, end - begin);
+  const A total = sum_exponentials(row + begin, end - begin, scale_by, most);
+  std::fill(row, row + begin, narrow<T>(A(0)));
+  exponentials(row + begin, end - begin, scale_by, most, A(1) / total);
+  std::fill(row + end, row + width, narrow<T>(A(0)));
+}
+
+// With weights w: d score = scale w (dw - sum of w dw).
+template <class T>
+FOR_EACH_ISA void softmax_backward(const T* weights, T* gradient, std::int64_t width,
+                                   Accumulation<T> scale_by) {
+  using A = Accumulation<T>;
+  A sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < width; ++i) sum += wide(weights[i]) * wide(gradient[i]);
+#pragma omp simd
+  for (std::int64_t i = 0; i < width; ++i) {
+    gradient[i] = narrow<T>(scale_by * wide(weights[i]) * (wide(gradient[i]) - sum));
+  }
+}
+
+template <class T>
+FOR_EACH_ISA void drop(const T* x, const T* residual, std::int64_t n, const DropMask& mask, T* y) {
+  using A = Accumulation<T>;
+  const auto least = static_cast<std::uint64_t>(mask.probability * 0x1p53);
+  const A factor = A(1 / (1 - mask.probability));
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint64_t drawn =
+        counter_hash(mask.stream, static_cast<std::uint64_t>(mask.first + i)) >> 11;
+    const A kept = drawn < least ? A(0) : factor * wide(x[i]);
+    y[i] = narrow<T>(residual == nullptr ? kept : wide(residual[i]) + kept);
+  }
 }
 
 #define INSTANTIATE_KIND(T, Kind)                                         \
@@ -237,7 +304,16 @@ double cross_entropy(A* logits, std::int64_t width, std::int64_t target, A scale
   INSTANTIATE_KIND(T, GeluTanh)                                                                    \
   template void sum<T>(const T*, const T*, std::int64_t, T*);                                      \
   template void rotate<T>(T*, T*, const Accumulation<T>*, const Accumulation<T>*, Accumulation<T>, \
-                          std::int64_t);
+                          std::int64_t);                                                           \
+  template Accumulation<T> largest<T>(const T*, std::int64_t);                                     \
+  template Accumulation<T> sum_exponentials<T>(const T*, std::int64_t, Accumulation<T>,            \
+                                               Accumulation<T>);                                   \
+  template void exponentials<T>(T*, std::int64_t, Accumulation<T>, Accumulation<T>,                \
+                                Accumulation<T>);                                                  \
+  template double cross_entropy<T>(T*, std::int64_t, std::int64_t, Accumulation<T>);               \
+  template void softmax<T>(T*, std::int64_t, std::int64_t, std::int64_t, Accumulation<T>);         \
+  template void softmax_backward<T>(const T*, T*, std::int64_t, Accumulation<T>);                  \
+  template void drop<T>(const T*, const T*, std::int64_t, const DropMask&, T*);
 
 INSTANTIATE(double)
 INSTANTIATE(float)
@@ -255,10 +331,8 @@ INSTANTIATE_ACCUMULATE(c10::Half, float)
 INSTANTIATE_ACCUMULATE(c10::Half, c10::Half)
 
 #define INSTANTIATE_ACCUMULATION(A)                \
-  template A largest<A>(const A*, std::int64_t);   \
   template A exponentials<A>(A*, std::int64_t, A); \
-  template void scale<A>(A*, std::int64_t, A);     \
-  template double cross_entropy<A>(A*, std::int64_t, std::int64_t, A);
+  template void scale<A>(A*, std::int64_t, A);
 
 INSTANTIATE_ACCUMULATION(double)
 INSTANTIATE_ACCUMULATION(float)

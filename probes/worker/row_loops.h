@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "probes/worker/drop_mask.h"
 #include "probes/worker/element.h"
 
 /// The inner loops of the in-place kernels, over plain memory, for the storage types double, float,
@@ -46,16 +47,36 @@ void rotate(T* low, T* high, const Accumulation<T>* cos, const Accumulation<T>* 
             Accumulation<T> sign, std::int64_t n);
 
 /// The largest of a row, minus infinity if it is empty.
-template <class A>
-A largest(const A* row, std::int64_t width);
-/// row = exp(row - offset); returns the sum.
+template <class T>
+Accumulation<T> largest(const T* row, std::int64_t width);
+/// The sum of exp(factor × row - offset).
+template <class T>
+Accumulation<T> sum_exponentials(const T* row, std::int64_t width, Accumulation<T> factor,
+                                 Accumulation<T> offset);
+/// row = scale × exp(factor × row - offset).
+template <class T>
+void exponentials(T* row, std::int64_t width, Accumulation<T> factor, Accumulation<T> offset,
+                  Accumulation<T> scale);
+/// Both at once: row = exp(row - offset), and its sum. Of wide types, which keep the precision.
 template <class A>
 A exponentials(A* row, std::int64_t width, A offset);
 template <class A>
 void scale(A* row, std::int64_t width, A factor);
 
 /// The cross entropy of one row; logits become scale × its gradient.
-template <class A>
-double cross_entropy(A* logits, std::int64_t width, std::int64_t target, A scale);
+template <class T>
+double cross_entropy(T* logits, std::int64_t width, std::int64_t target, Accumulation<T> scale);
+
+/// row = softmax(scale × row) over [begin, end), 0 elsewhere.
+template <class T>
+void softmax(T* row, std::int64_t begin, std::int64_t end, std::int64_t width,
+             Accumulation<T> scale);
+/// The gradient of what `softmax` made becomes that of what it was made from.
+template <class T>
+void softmax_backward(const T* weights, T* gradient, std::int64_t width, Accumulation<T> scale);
+
+/// y = x / (1 - probability), or 0 where the mask drops it (+ residual, if it is not null).
+template <class T>
+void drop(const T* x, const T* residual, std::int64_t n, const DropMask& mask, T* y);
 
 }  // namespace planwright::worker::row_loops

@@ -23,10 +23,8 @@ void check_axes(const Candidate& c, const ProbeScope& scope, int world) {
   require(c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b,
           "schedule " + std::string(word(c.schedule)));
   require(c.offload == Offload{}, "offload " + offload_text(c.offload));
-  require(c.recompute.kind != RecomputeKind::selective && c.recompute.kind != RecomputeKind::op,
+  require(c.recompute.kind != RecomputeKind::op && c.recompute.modules.empty(),
           "recompute " + recompute_text(c.recompute));
-  require(c.attention == AttentionKernel::flash && c.loss == LossKernel::plain,
-          "only flash attention and the plain loss");
 }
 
 void check_shares(const ModelSpec& model, const Candidate& c, std::int64_t seq) {
@@ -52,11 +50,22 @@ void check_recipe(const PrecisionRecipe& r) {
           "these master weights");
 }
 
+void check_attention(const Problem& problem, AttentionKernel attention) {
+  const Workload& workload = problem.workload;
+  const bool eager = attention == AttentionKernel::eager;
+  require(eager || workload.attention_dropout == 0, "flash attention with dropout");
+  for (const BlockRun& run : problem.model.runs) {
+    const std::int64_t window = run.block.sliding_window;
+    require(eager || window == 0 || window >= workload.seq,
+            "flash attention with a sliding window shorter than the sequence");
+    require(workload.hidden_dropout == 0 || run.block.residual == Residual::sequential,
+            "dropout in parallel blocks");
+  }
+}
+
 void check_blocks(const ModelSpec& model, std::int64_t seq) {
   for (const BlockRun& run : model.runs) {
     require(run.block.heads % run.block.kv_heads == 0, "heads are no multiple of kv_heads");
-    require(run.block.sliding_window == 0 || run.block.sliding_window >= seq,
-            "a sliding window shorter than the sequence");
     require(model.positions == Positions::learned || run.block.head_dim % 2 == 0,
             "rotary positions with an odd head_dim");
     require(run.block.head_dim == model.runs.front().block.head_dim,
@@ -73,6 +82,7 @@ void check_supported(const probes::TrainJob& job, int world) {
   check_axes(job.candidate, job.scope, world);
   check_recipe(workload.recipe);
   check_blocks(job.problem.model, workload.seq);
+  check_attention(job.problem, job.candidate.attention);
   check_shares(job.problem.model, job.candidate, workload.seq);
   require(job.scope.kind != ScopeKind::truncated, "scope truncated");
   require(workload.global_batch % (std::int64_t{job.candidate.dp} * job.candidate.micro_batch) == 0,

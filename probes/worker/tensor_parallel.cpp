@@ -2,6 +2,7 @@
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
 #include "probes/worker/device_memory.h"
 #include "probes/worker/matmul.h"
@@ -17,8 +18,8 @@ at::Tensor TensorParallel::partial(const at::Tensor& rows) const {
 at::Tensor TensorParallel::gathered(const at::Tensor& rows) const {
   if (!sp_) return rows;
   const at::Tensor whole = partial(rows);
-  group_.own(whole).copy_(rows);
-  group_.gather(whole);
+  own_rows(whole).copy_(rows);
+  gather(whole);
   return whole;
 }
 
@@ -28,31 +29,46 @@ void TensorParallel::reduce(const at::Tensor& whole, const at::Tensor& rows) con
   rows.copy_(group_.own(whole));
 }
 
-at::Tensor TensorParallel::project(const at::Tensor& a, const LinearWeights& w,
-                                   const at::Tensor& residual) const {
+namespace {
+
+LinearWeights without_bias(const LinearWeights& w) { return {w.weight, {}, {}, {}}; }
+
+}  // namespace
+
+at::Tensor TensorParallel::project(std::initializer_list<Product> products, const at::Tensor& like,
+                                   const at::Tensor* residual) const {
+  const auto add_up = [&](const at::Tensor& sum, const at::Tensor* to, bool biases) {
+    for (const Product& each : products) {
+      const LinearWeights w = biases ? each.weights : without_bias(each.weights);
+      if (&each != products.begin()) {
+        linear_accumulate(each.a, w, sum);
+      } else if (to != nullptr) {
+        linear_add(each.a, w, *to, sum);
+      } else {
+        linear(each.a, w, sum);
+      }
+    }
+  };
   if (sp_) {
-    at::Tensor whole = partial(residual);
-    linear(a, {w.weight, {}, {}, {}}, whole);
+    at::Tensor whole = partial(like);
+    add_up(whole, nullptr, false);
     group_.scatter_sum(whole);
-    at::Tensor y = at::empty(residual.sizes(), residual.options());
-    at::add_out(y, residual, group_.own(whole));
-    if (w.bias.defined()) y.add_(w.bias);
+    at::Tensor y = at::empty_like(like);
+    if (residual != nullptr) {
+      at::add_out(y, *residual, group_.own(whole));
+    } else {
+      y.copy_(group_.own(whole));
+    }
+    for (const auto& [a, w] : products) {
+      if (w.bias.defined()) y.add_(w.bias);
+    }
     return y;
   }
-  at::Tensor y = at::empty(residual.sizes(), residual.options());
-  if (rank() == 0) {  // the residual and the bias count once
-    linear_add(a, w, residual, y);
-  } else {
-    linear(a, {w.weight, {}, {}, {}}, y);
-  }
+  at::Tensor y = at::empty_like(like);
+  const bool counts = rank() == 0;  // residual and biases count once
+  add_up(y, counts ? residual : nullptr, counts);
   group_.sum(y);
   return y;
-}
-
-void TensorParallel::input_gradient(const at::Tensor& dy, const LinearWeights& w,
-                                    const at::Tensor& whole, const at::Tensor& dx) const {
-  worker::input_gradient(dy, w, whole);
-  reduce(whole, dx);
 }
 
 }  // namespace planwright::worker

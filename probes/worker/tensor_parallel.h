@@ -2,6 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <initializer_list>
+
 #include "probes/worker/group.h"
 #include "probes/worker/kernels.h"
 #include "probes/worker/weights.h"
@@ -30,13 +33,14 @@ class TensorParallel {
   /// All rows: `rows` itself, or with sequence parallelism gathered in new storage.
   at::Tensor gathered(const at::Tensor& rows) const;
 
-  /// In new storage, this rank's rows of residual + sum over ranks of a Wᵀ + bias.
-  at::Tensor project(const at::Tensor& a, const LinearWeights& w, const at::Tensor& residual) const;
-
-  /// dx becomes this rank's rows of the sum over ranks of dy W. `whole` is what `gathered` gave for
-  /// the product's input; it is overwritten.
-  void input_gradient(const at::Tensor& dy, const LinearWeights& w, const at::Tensor& whole,
-                      const at::Tensor& dx) const;
+  /// In new storage, this rank's rows of the sum over products and ranks of a Wᵀ + bias, and of
+  /// `residual` if it is there; [local rows, width of `like`].
+  struct Product {
+    const at::Tensor& a;
+    const LinearWeights& weights;
+  };
+  at::Tensor project(std::initializer_list<Product> products, const at::Tensor& like,
+                     const at::Tensor* residual) const;
 
   /// Sums over ranks; with sequence parallelism this rank's rows of the sum go to `rows`, otherwise
   /// `whole` is `rows`.
@@ -44,6 +48,12 @@ class TensorParallel {
 
   /// A buffer for `reduce`: `rows` itself, or all rows in new storage.
   at::Tensor partial(const at::Tensor& rows) const;
+
+  /// This rank's part of all rows, and every rank's from them.
+  at::Tensor own_rows(const at::Tensor& whole) const { return sp_ ? group_.own(whole) : whole; }
+  void gather(const at::Tensor& whole) const {
+    if (sp_) group_.gather(whole);
+  }
 
  private:
   Group& group_;

@@ -65,8 +65,9 @@ class TrainRun {
  private:
   std::int64_t micro_batches() const { return accumulation(job_.problem, job_.candidate); }
   double gradient_scale() const;
-  PassContext pass_context();
-  MicroBatch next_micro_batch(int step, std::int64_t micro) const;
+  PassContext pass_context(std::int64_t first_sample);
+  std::int64_t first_sample(int step, std::int64_t micro) const;
+  MicroBatch next_micro_batch(std::int64_t first_sample) const;
   void forward(int step, std::int64_t micro);
   double backward(std::int64_t micro);
   void hand_over(const Handover& handover);
@@ -95,29 +96,40 @@ double TrainRun::gradient_scale() const {
   return 1.0 / static_cast<double>(job_.problem.workload.global_batch * job_.problem.workload.seq);
 }
 
-PassContext TrainRun::pass_context() {
-  return {job_.problem.model,
-          state_.part,
-          state_.weights,
-          kernels(job_.kernels),
-          tensor_,
-          data_,
-          job_.candidate.recompute,
-          gradient_scale() * loss_scale_.value()};
+PassContext TrainRun::pass_context(std::int64_t first_sample) {
+  const Workload& workload = job_.problem.workload;
+  return {.model = job_.problem.model,
+          .part = state_.part,
+          .weights = state_.weights,
+          .kernels = kernels(job_.kernels),
+          .tensor = tensor_,
+          .windows = data_,
+          .recompute = job_.candidate.recompute,
+          .gradient_scale = gradient_scale() * loss_scale_.value(),
+          .attention = job_.candidate.attention,
+          .loss = job_.candidate.loss,
+          .dropout = {.hidden = workload.hidden_dropout,
+                      .attention = workload.attention_dropout,
+                      .seed = job_.seed,
+                      .first_sample = first_sample}};
 }
 
-MicroBatch TrainRun::next_micro_batch(int step, std::int64_t micro) const {
-  const Workload& workload = job_.problem.workload;
-  const std::int64_t batch = job_.candidate.micro_batch;
-  const std::int64_t first =
-      step * workload.global_batch + (micro * job_.candidate.dp + place_.dp) * batch;
-  return micro_batch(job_.seed, first, batch, workload.seq, job_.problem.model.vocab, rank_.device,
+/// Of this data rank's micro-batch, in the endless stream of samples.
+std::int64_t TrainRun::first_sample(int step, std::int64_t micro) const {
+  return step * job_.problem.workload.global_batch +
+         (micro * job_.candidate.dp + place_.dp) * job_.candidate.micro_batch;
+}
+
+MicroBatch TrainRun::next_micro_batch(std::int64_t first) const {
+  return micro_batch(job_.seed, first, job_.candidate.micro_batch, job_.problem.workload.seq,
+                     job_.problem.model.vocab, rank_.device,
                      {.ids = state_.part.first, .targets = state_.part.last});
 }
 
 void TrainRun::forward(int step, std::int64_t micro) {
   const PhaseScope phase(Phase::forward);
-  in_flight_.emplace_back(pass_context(), next_micro_batch(step, micro));
+  const std::int64_t first = first_sample(step, micro);
+  in_flight_.emplace_back(pass_context(first), next_micro_batch(first));
   y_ = in_flight_.back().forward(std::move(x_));
 }
 

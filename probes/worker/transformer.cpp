@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "estimator/spec/loss_chunks.h"
 #include "estimator/spec/recompute_plan.h"
 #include "probes/worker/device_memory.h"
 #include "probes/worker/matmul.h"
@@ -19,12 +20,18 @@ Pass::Pass(const PassContext& context, MicroBatch micro_batch)
       states_(static_cast<std::size_t>(c_.part.layers)) {}
 
 BlockContext Pass::block(std::int64_t layer) const {
-  return {tensor_share(c_.model.block(c_.part.first_layer + layer), c_.tensor.size()),
-          c_.weights.blocks[static_cast<std::size_t>(layer)],
-          c_.weights.rotary,
-          c_.kernels,
-          c_.tensor,
-          in_.batch};
+  const std::int64_t of_model = c_.part.first_layer + layer;
+  return {.spec = tensor_share(c_.model.block(of_model), c_.tensor.size()),
+          .layer = of_model,
+          .weights = c_.weights.blocks[static_cast<std::size_t>(layer)],
+          .rotary = c_.weights.rotary,
+          .kernels = c_.kernels,
+          .tensor = c_.tensor,
+          .attention = c_.attention,
+          .recompute_core = recomputes_core(c_.recompute),
+          .dropout = c_.dropout,
+          .batch = in_.batch,
+          .seq = in_.seq};
 }
 
 VocabShare Pass::vocab() const {
@@ -34,6 +41,12 @@ VocabShare Pass::vocab() const {
 }
 
 at::TensorOptions Pass::options() const { return c_.weights.options; }
+
+DropMask Pass::embedding_mask() const {
+  const std::int64_t width = c_.model.hidden;
+  return c_.dropout.mask(DropSite::embedding, 0, in_.seq * width,
+                         c_.tensor.first_row(rows()) * width);
+}
 
 at::Tensor Pass::embed() const {
   const EmbeddingWeights& w = c_.weights.embedding;
@@ -46,6 +59,7 @@ at::Tensor Pass::embed() const {
   if (w.positions.defined()) {
     c_.kernels.add_positions(w.positions, c_.tensor.first_row(rows()), in_.seq, x);
   }
+  if (c_.dropout.hidden > 0) drop(x, embedding_mask(), x);
   return x;
 }
 
@@ -64,7 +78,8 @@ at::Tensor Pass::forward(at::Tensor x) {
     for (std::int64_t layer = segment.first; layer < segment.first + segment.count; ++layer) {
       c_.windows.enter(unit(layer), next_of(layer + 1));
       BlockState state = block_state(block(layer), x);
-      at::Tensor y = block_output(block(layer), state);
+      at::Tensor y = block_output(block(layer), state, x);
+      drop_recomputed(block(layer), state);
       c_.windows.leave(unit(layer));
       const auto at = static_cast<std::size_t>(layer);
       if (!segment.recomputed) states_[at] = std::move(state);
@@ -84,47 +99,71 @@ void Pass::head_forward() {
   stats_ = empty_stats(norm, x.size(0), wide(), x);
   c_.kernels.norm_forward(x, norm, normed_, stats_);
   whole_ = c_.tensor.gathered(normed_);
-  {
-    const AccountScope account(Account::logits);
-    logits_ = at::empty({rows(), c_.weights.head.weight.size(0)}, options());
-  }
-  linear(whole_, c_.weights.head, logits_);
 }
 
-double Pass::loss_and_gradient() {
-  const PhaseScope phase(Phase::loss);
-  if (logits_.scalar_type() != wide()) {
-    const AccountScope account(Account::logits);
-    at::Tensor upcast = at::empty(logits_.sizes(), logits_.options().dtype(wide()));
-    upcast.copy_(logits_);
-    logits_ = std::move(upcast);
-  }
+at::Tensor Pass::logits_of(const at::Tensor& whole) const {
+  const AccountScope account(Account::logits);
+  at::Tensor logits = at::empty({whole.size(0), c_.weights.head.weight.size(0)}, options());
+  linear(whole, c_.weights.head, logits);
+  return logits;
+}
+
+namespace {
+
+/// Logits in another type, instead of those that there were.
+void convert(at::Tensor& logits, at::ScalarType type) {
+  if (logits.scalar_type() == type) return;
+  const AccountScope account(Account::logits);
+  at::Tensor converted = at::empty(logits.sizes(), logits.options().dtype(type));
+  converted.copy_(logits);
+  logits = std::move(converted);
+}
+
+}  // namespace
+
+double Pass::loss_and_gradient(at::Tensor& logits, const at::Tensor& targets) const {
+  if (upcasts_logits(c_.loss)) convert(logits, wide());
   if (c_.tensor.size() == 1) {
-    return c_.kernels.cross_entropy(logits_, in_.targets, c_.gradient_scale);
+    return c_.kernels.cross_entropy(logits, targets, c_.gradient_scale);
   }
   const AccountScope account(Account::communication);
-  const at::Tensor sums = at::empty({2, rows()}, logits_.options());
-  {
-    const at::Tensor largest = at::empty({rows()}, logits_.options());
-    c_.kernels.largest_logits(logits_, vocab(), largest);
-    c_.tensor.group().maximum(largest);
-    c_.kernels.exponentials(logits_, in_.targets, vocab(), largest, sums);
-  }
+  const auto numbers = logits.options().dtype(wide());
+  const at::Tensor sums = at::empty({2, logits.size(0)}, numbers);
+  const at::Tensor largest = at::empty({logits.size(0)}, numbers);
+  c_.kernels.largest_logits(logits, vocab(), largest);
+  c_.tensor.group().maximum(largest);
+  c_.kernels.sum_exponentials(logits, targets, vocab(), largest, sums);
   c_.tensor.group().sum(sums);
-  return c_.kernels.shared_cross_entropy(logits_, in_.targets, vocab(), sums, c_.gradient_scale);
+  return c_.kernels.shared_cross_entropy(logits, targets, vocab(), largest, sums,
+                                         c_.gradient_scale);
+}
+
+/// The gradient of the head's input goes into its storage.
+void Pass::head_product_backward(at::Tensor logits, const at::Tensor& whole) const {
+  convert(logits, whole.scalar_type());
+  weight_gradient(c_.kernels, logits, whole, c_.weights.head);
+  input_gradient(logits, c_.weights.head, whole);
+}
+
+void Pass::head_chunk(std::int64_t first, std::int64_t rows) {
+  const at::Tensor whole = whole_.narrow(0, first, rows);
+  at::Tensor logits;
+  {
+    const PhaseScope phase(Phase::forward);
+    logits = logits_of(whole);
+  }
+  {
+    const PhaseScope phase(Phase::loss);
+    loss_ += loss_and_gradient(logits, in_.targets.narrow(0, first, rows));
+  }
+  const PhaseScope phase(Phase::backward);
+  if (first == 0) c_.windows.open_gradients(c_.part.head_unit());
+  head_product_backward(std::move(logits), whole);
 }
 
 /// Returns the gradient of the final norm's input.
 at::Tensor Pass::head_backward() {
-  if (logits_.scalar_type() != normed_.scalar_type()) {
-    const AccountScope account(Account::logits);
-    at::Tensor narrow = at::empty(logits_.sizes(), normed_.options());
-    narrow.copy_(logits_);
-    logits_ = std::move(narrow);
-  }
-  weight_gradient(c_.kernels, logits_, whole_, c_.weights.head);
-  c_.tensor.input_gradient(logits_, c_.weights.head, whole_, normed_);
-  logits_.reset();
+  c_.tensor.reduce(whole_, normed_);
   whole_.reset();
   at::Tensor dy = std::move(normed_);
   c_.kernels.norm_backward(dy, inputs_.back(), stats_, c_.weights.final_norm, dy, false);
@@ -164,9 +203,11 @@ at::Tensor Pass::head(std::optional<std::int64_t> next) {
     c_.windows.enter(unit, next);
     head_forward();
   }
-  loss_ = loss_and_gradient();
+  const LossChunks chunks = loss_chunks(c_.loss, rows());
+  for (std::int64_t first = 0; first < rows(); first += chunks.rows) {
+    head_chunk(first, std::min(chunks.rows, rows() - first));
+  }
   const PhaseScope phase(Phase::backward);
-  c_.windows.open_gradients(unit);
   at::Tensor dy = head_backward();
   c_.windows.leave(unit);
   c_.windows.complete_gradients(unit);
@@ -177,7 +218,7 @@ void Pass::rebuild(std::int64_t layer) {
   const SpendingScope spending(Spending::recompute);
   const auto at = static_cast<std::size_t>(layer);
   states_[at] = block_state(block(layer), inputs_[at]);
-  inputs_[at + 1] = block_output(block(layer), states_[at]);
+  inputs_[at + 1] = block_output(block(layer), states_[at], inputs_[at]);
 }
 
 void Pass::block_backward(std::int64_t layer, bool rebuilt, const at::Tensor& dy) {
@@ -197,6 +238,7 @@ void Pass::embedding_backward(const at::Tensor& dy) {
   const std::int64_t unit = c_.part.embedding_unit();
   const EmbeddingWeights& w = c_.weights.embedding;
   c_.windows.open_gradients(unit);
+  if (c_.dropout.hidden > 0) drop(dy, embedding_mask(), dy);
   {
     const at::Tensor whole = c_.tensor.gathered(dy);
     c_.kernels.embed_backward(in_.ids, whole, w.tokens_gradient, vocab());

@@ -9,6 +9,7 @@
 #include "estimator/spec/model_part.h"
 #include "estimator/spec/model_spec.h"
 #include "probes/worker/block.h"
+#include "probes/worker/dropout.h"
 #include "probes/worker/kernels.h"
 #include "probes/worker/tensor_parallel.h"
 #include "probes/worker/weights.h"
@@ -35,6 +36,9 @@ struct PassContext {
   Windows& windows;
   Recompute recompute;
   double gradient_scale = 1;  ///< what the sum of the token losses is differentiated times
+  AttentionKernel attention = AttentionKernel::flash;
+  LossKernel loss = LossKernel::plain;
+  Dropout dropout{};
 };
 
 /// One micro-batch in flight. Order of allocations and phases: docs/runtime.md.
@@ -56,10 +60,15 @@ class Pass {
 
  private:
   at::Tensor embed() const;
+  DropMask embedding_mask() const;
   /// Norm, head and loss, forwards and backwards: the gradient of the last block's output.
   at::Tensor head(std::optional<std::int64_t> next);
   void head_forward();
-  double loss_and_gradient();
+  /// Logits, loss and the head's gradients of `rows` rows from `first` on.
+  void head_chunk(std::int64_t first, std::int64_t rows);
+  at::Tensor logits_of(const at::Tensor& whole) const;
+  double loss_and_gradient(at::Tensor& logits, const at::Tensor& targets) const;
+  void head_product_backward(at::Tensor logits, const at::Tensor& whole) const;
   at::Tensor head_backward();
   void rebuild(std::int64_t layer);
   void block_backward(std::int64_t layer, bool rebuilt, const at::Tensor& dy);
@@ -83,7 +92,6 @@ class Pass {
   std::vector<at::Tensor> inputs_;     ///< of each block that keeps it, then of the final norm
   std::vector<BlockState> states_;     ///< of each block that keeps it
   at::Tensor normed_, whole_, stats_;  ///< the final norm's output, all its rows, its statistics
-  at::Tensor logits_;                  ///< then the loss's gradient, in either type
   double loss_ = 0;
 };
 

@@ -29,7 +29,8 @@ struct EmbeddingWeights {
 };
 
 struct BlockWeights {
-  NormWeights norm1, norm2;
+  NormWeights norm1, norm2;    ///< the second one only if the block has its own
+  NormWeights q_norm, k_norm;  ///< [head_dim], only if the block norms them
   LinearWeights qkv, out;
   LinearWeights up;  ///< gate and up in one matrix if the block is gated
   LinearWeights down;

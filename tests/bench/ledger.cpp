@@ -123,47 +123,48 @@ void run_recipes(Tally& total) {
   fmt::print("{}\n", table.text());
 }
 
+/// In both precisions.
 void run_layouts(Tally& total) {
-  TallyTable table({"layout", "ranks"});
+  TallyTable table({"model", "layout", "ranks"});
   std::vector<LedgerCase> cases;
-  for (const Candidate& layout : layouts()) {
-    for (const LayoutModel model : {LayoutModel::gpt_tied, LayoutModel::llama}) {
-      for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-        cases.push_back(case_of(model, layout, precision));
-      }
+  for (const LayoutModel model : kLayoutModels) {
+    for (const Candidate& layout : layouts_of(model)) {
+      cases.push_back(case_of(model, layout, Precision::fp32));
+      cases.push_back(case_of(model, layout, Precision::bf16));
     }
   }
   const auto compared = compare_ledgers(cases, built_programs(PLANWRIGHT_BIN_DIR));
-  for (std::size_t i = 0; i < cases.size(); i += 4) {
+  for (std::size_t i = 0; i < cases.size(); i += 2) {
     Tally tally;
-    for (std::size_t j = i; j < i + 4; ++j) {
+    for (const std::size_t j : {i, i + 1}) {
       tally.add(compared[j]);
       total.add(compared[j]);
       print_faults(cases[j], compared[j]);
     }
-    const Candidate& layout = layouts()[i / 4];
-    table.add({describe(layout), std::to_string(layout.world())}, tally);
+    const Candidate& layout = cases[i].candidate;
+    table.add({cases[i].problem.model.name, describe(layout), std::to_string(layout.world())},
+              tally);
   }
   fmt::print("{}\n", table.text());
 }
 
 /// Every rank of the layouts of more than one, played alone.
 void run_shadows(Tally& total) {
-  TallyTable table({"shadow of", "ranks"});
-  for (const Candidate& layout : layouts()) {
-    const int world = static_cast<int>(layout.world());
-    if (world == 1) continue;
-    std::vector<int> ranks(static_cast<std::size_t>(world));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    Tally tally;
-    for (const LayoutModel model : {LayoutModel::gpt_tied, LayoutModel::llama}) {
+  TallyTable table({"model", "shadow of", "ranks"});
+  for (const LayoutModel model : kLayoutModels) {
+    for (const Candidate& layout : layouts_of(model)) {
+      const int world = static_cast<int>(layout.world());
+      if (world == 1) continue;
+      std::vector<int> ranks(static_cast<std::size_t>(world));
+      std::iota(ranks.begin(), ranks.end(), 0);
       const LedgerCase here = case_of(model, layout, Precision::fp32);
       const auto compared = compare_shadow(here, ranks, built_programs(PLANWRIGHT_BIN_DIR));
+      Tally tally;
       tally.add(compared);
       total.add(compared);
       print_faults(here, compared);
+      table.add({here.problem.model.name, describe(layout), std::to_string(world)}, tally);
     }
-    table.add({describe(layout), std::to_string(world)}, tally);
   }
   fmt::print("{}\n", table.text());
 }

@@ -36,17 +36,38 @@ std::int64_t transients(const StepShape& shape, const Append& append) {
 }
 
 const Append kNormForward = [](Script& s, const StepShape& at) {
-  norm_forward(s, at, NormKind::rms_norm);
+  norm_forward(s, at, {NormKind::rms_norm, at.tokens(), at.hidden});
 };
 const Append kRmsBackward = [](Script& s, const StepShape& at) {
-  norm_backward(s, at, NormKind::rms_norm);
+  norm_backward(s, at, {NormKind::rms_norm, at.tokens(), at.hidden});
 };
 const Append kLayerNormBackward = [](Script& s, const StepShape& at) {
-  norm_backward(s, at, NormKind::layer_norm);
+  norm_backward(s, at, {NormKind::layer_norm, at.tokens(), at.hidden});
+};
+const Append kHeadNormBackward = [](Script& s, const StepShape& at) {
+  norm_backward(s, at, {NormKind::rms_norm, 4 * at.tokens(), 8});
+};
+BlockSpec windowed(std::int64_t window) {
+  BlockSpec block = tiny_llama().runs[0].block;
+  block.sliding_window = window;
+  return block;
+}
+const Append kSoftmax = [](Script& s, const StepShape& at) { causal_softmax(s, at, windowed(0)); };
+const Append kWindowedSoftmax = [](Script& s, const StepShape& at) {
+  causal_softmax(s, at, windowed(5));
+};
+const Append kSoftmaxBackward = [](Script& s, const StepShape& at) {
+  softmax_backward(s, at, windowed(0));
 };
 const Append kRotate = [](Script& s, const StepShape& at) { rotate(s, at, 48); };
 const Append kGatedBackward = [](Script& s, const StepShape& at) { gated_backward(s, at, 40); };
-const Append kCrossEntropy = cross_entropy;
+const Append kCrossEntropy = [](Script& s, const StepShape& at) {
+  cross_entropy(s, at, at.tokens());
+};
+const Append kFused = [](Script& s, StepShape at) {
+  at.loss = LossKernel::fused;
+  cross_entropy(s, at, 1000);
+};
 const Append kEmbedBackward = embed_backward;
 const Append kWeightGradient = [](Script& s, const StepShape& at) {
   weight_gradient(s, at, "w", 10, 24);
@@ -81,6 +102,17 @@ TEST(KernelTransients, AreThoseThatTheRuntimeStates) {
       {"gated backward", kGatedBackward, Precision::bf16, kComposed, 2 * 16 * 40},
       {"cross entropy", kCrossEntropy, Precision::fp32, kOwn, 0},
       {"cross entropy", kCrossEntropy, Precision::fp64, kComposed, 4 * 8 * 16 + 8},
+      {"fused cross entropy", kFused, Precision::bf16, kOwn, 0},
+      // 256 rows of logits in fp32; four numbers of each, which are summed as doubles
+      {"fused cross entropy", kFused, Precision::bf16, kComposed, 256 * (4 * 50 + 4 * 4 + 8) + 8},
+      {"norm of heads", kHeadNormBackward, Precision::bf16, kOwn, 4 * 2 * 8},
+      {"norm of heads", kHeadNormBackward, Precision::fp32, kComposed,
+       3 * 4 * 16 * 32 + 4 * 16 * 4 + 12},
+      {"softmax", kSoftmax, Precision::bf16, kOwn, 0},
+      {"softmax", kSoftmax, Precision::bf16, kComposed, 2 * 4 * 256 + 256},
+      {"softmax in a window", kWindowedSoftmax, Precision::fp32, kComposed, 4 * 4 * 256 + 2 * 256},
+      {"softmax backward", kSoftmaxBackward, Precision::fp32, kOwn, 0},
+      {"softmax backward", kSoftmaxBackward, Precision::fp32, kComposed, 4 * 4 * 16},
       {"embedding backward", kEmbedBackward, Precision::bf16, kOwn, 0},
       {"embedding backward", kEmbedBackward, Precision::bf16, kComposed, kRow},
       {"weight gradient", kWeightGradient, Precision::fp32, kOwn, 0},

@@ -253,13 +253,12 @@ TEST(QuantityTable, GivesTheSameAsOneCandidateAlone) {
 
 TEST(QuantityTable, RefusesWhatItsScriptsDoNotExpress) {
   const Problem problem = fake_problem(tiny_gpt(), 2, Precision::bf16);
-  std::vector<Candidate> inexpressible(6, data_parallel(2, 0, 1));
+  std::vector<Candidate> inexpressible(5, data_parallel(2, 0, 1));
   inexpressible[0].cp = 2;
   inexpressible[1].schedule = Schedule::zero_bubble;
-  inexpressible[2].attention = AttentionKernel::eager;
-  inexpressible[3].loss = LossKernel::chunked;
-  inexpressible[4].recompute.kind = RecomputeKind::selective;
-  inexpressible[5].offload.optimizer = true;
+  inexpressible[2].recompute.kind = RecomputeKind::op;
+  inexpressible[3].recompute = {RecomputeKind::selective, 0, {"mlp"}};
+  inexpressible[4].offload.optimizer = true;
   for (const Candidate& candidate : inexpressible) {
     EXPECT_THROW(quantify(problem, fake_traits(), candidate), std::logic_error)
         << describe(candidate);

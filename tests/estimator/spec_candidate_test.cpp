@@ -50,8 +50,8 @@ TEST(SpecCandidate, WrongRecomputeIsRefusedWithWhatIsRight) {
       {"alternate:2x", "number of layers from 1", "alternate:1"},
       {"chunk:99999999999", "number of layers from 1", "chunk:1"},
       {"full:2", "takes nothing after it", "full"},
-      {"selective:", "modules joined by +", "selective:attention"},
-      {"selective:mlp+", "modules joined by +", "selective:attention"},
+      {"selective:", "modules joined by +", "selective:core_attn"},
+      {"selective:mlp+", "modules joined by +", "selective:core_attn"},
   };
   for (const auto& c : kCases) {
     SCOPED_TRACE(c.text);

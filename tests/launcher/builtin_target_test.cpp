@@ -160,8 +160,26 @@ TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
          p.cluster.device.kind = DeviceKind::cuda;
          p.workload.recipe.state = DType::bf16;
        }},
-      {"sequence_within_window",
+      {"flash_within_window",
        [](Problem& p, Candidate&) { p.model.runs[0].block.sliding_window = 8; }},
+      {"dropout_on_cpus",
+       [](Problem& p, Candidate&) {
+         p.workload.hidden_dropout = 0.1;
+         p.cluster.device.kind = DeviceKind::cuda;
+       }},
+      {"flash_without_dropout",
+       [](Problem& p, Candidate&) { p.workload.attention_dropout = 0.1; }},
+      {"dropout_of_each_half",
+       [](Problem& p, Candidate&) {
+         p.workload.hidden_dropout = 0.1;
+         p.model.runs[0].block.residual = Residual::parallel;
+       }},
+      {"fused_saves_upcast",
+       [](Problem& p, Candidate& c) {
+         p.workload.precision = Precision::fp32;
+         p.workload.recipe = *traits().recipe(Precision::fp32);
+         c.loss = LossKernel::fused;
+       }},
       {"rotary_head_is_even", [](Problem& p, Candidate&) { p.model.runs[0].block.head_dim = 7; }},
       {"flash_head_dim",
        [](Problem& p, Candidate&) {
@@ -206,6 +224,11 @@ TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
        }},
   };
   EXPECT_TRUE(broken_rules(llama(), testing::data_parallel(2, 1, 2)).empty());
+  // What flash refuses eager takes.
+  Problem windowed = llama();
+  windowed.model.runs[0].block.sliding_window = 8;
+  windowed.workload.attention_dropout = 0.1;
+  EXPECT_TRUE(broken_rules(windowed, {.dp = 2, .attention = AttentionKernel::eager}).empty());
   for (const RuleCase& each : cases) {
     Problem problem = llama();
     Candidate candidate = each.candidate;

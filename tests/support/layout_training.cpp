@@ -35,8 +35,6 @@ TensorDifference worst(const std::vector<TensorDifference>& differences) {
 
 }  // namespace
 
-Candidate reference_layout() { return {.micro_batch = 16}; }
-
 std::vector<TrainingDump> train_layouts(LayoutModel model, const std::vector<Candidate>& candidates,
                                         int steps, const std::string& folder,
                                         const launcher::RunOptions& options) {

@@ -10,9 +10,6 @@
 
 namespace planwright::testing {
 
-/// The whole batch of one process at once: what every layout is compared with.
-Candidate reference_layout();
-
 /// What candidates compute in fp64 with `steps` steps of SGD, in their order; those of equal world
 /// size are trained by one set of processes. Files are written into `folder`. A WorldError if one
 /// does not end well.

@@ -1,5 +1,7 @@
 #include "tests/support/layouts.h"
 
+#include <utility>
+
 #include "launcher/targets/builtin/rules.h"
 #include "launcher/targets/builtin/traits.h"
 #include "tests/support/fake_traits.h"
@@ -121,13 +123,74 @@ const std::vector<Candidate>& layouts() {
   static const std::vector<Candidate> kLayouts = [] {
     auto all = alone();
     for (Candidate& each : combined()) all.push_back(std::move(each));
+    for (Candidate& each : all) {  // two sequences unless it says otherwise
+      if (each.micro_batch == 1 && each.dp < 8) each.micro_batch = 2;
+    }
     return all;
   }();
   return kLayouts;
 }
 
+namespace {
+
+constexpr AttentionKernel kEager = AttentionKernel::eager;
+constexpr LossKernel kFused = LossKernel::fused, kChunked = LossKernel::chunked;
+
+Recompute selective() { return recompute(RecomputeKind::selective); }
+
+bool is_plain(LayoutModel which) {
+  return which == LayoutModel::gpt_tied || which == LayoutModel::llama;
+}
+
+bool is_gpt(LayoutModel which) { return which != LayoutModel::llama && which != LayoutModel::qwen; }
+
+/// Windows and dropped weights are not the flash kernel's.
+bool needs_eager(LayoutModel which) {
+  return which == LayoutModel::gpt_dropout || which == LayoutModel::qwen;
+}
+
+std::vector<Candidate> techniques_alone() {
+  return {
+      {.attention = kEager},
+      {.loss = kFused},
+      {.loss = kChunked},
+      {.recompute = selective()},
+      {.recompute = selective(), .attention = kEager},
+      {.tp = 2, .attention = kEager},
+      {.tp = 2, .loss = kFused},
+      {.tp = 2, .sp = true, .loss = kChunked},
+      {.tp = 2, .sp = true, .recompute = selective(), .attention = kEager},
+      {.dp = 2, .zero = 3, .loss = kChunked},
+      {.dp = 2, .zero = 2, .recompute = selective()},
+  };
+}
+
+std::vector<Candidate> techniques_in_turns(LayoutModel which) {
+  std::vector<Candidate> all{
+      {},
+      {.tp = 2},
+      {.tp = 2, .sp = true},
+      {.pp = 2, .micro_batch = 2},
+      {.dp = 2, .zero = 1, .micro_batch = 4},
+      {.dp = 2, .zero = 3},
+      {.tp = 2, .pp = 2, .dp = 2, .zero = 2, .sp = true},
+      {.tp = 4, .dp = 2, .zero = 3, .sp = true, .micro_batch = 2, .recompute = selective()},
+      {.tp = 4, .recompute = selective()},
+      {.recompute = full()},
+      {.tp = 2, .pp = 2, .sp = true, .recompute = full()},
+      {.dp = 2, .zero = 3, .recompute = recompute(RecomputeKind::chunk, 2)},
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (needs_eager(which) || i % 2 == 1) all[i].attention = kEager;
+    all[i].loss = i % 3 == 0 ? LossKernel::plain : i % 3 == 1 ? kFused : kChunked;
+  }
+  return all;
+}
+
+}  // namespace
+
 ModelSpec layout_model(LayoutModel which) {
-  const bool gpt = which == LayoutModel::gpt_tied;
+  const bool gpt = is_gpt(which);
   BlockSpec block;
   block.heads = gpt ? 4 : 8;
   block.kv_heads = 4;
@@ -137,15 +200,40 @@ ModelSpec layout_model(LayoutModel which) {
   block.activation = gpt ? Activation::gelu_tanh : Activation::silu;
   block.norm = gpt ? NormKind::layer_norm : NormKind::rms_norm;
   block.qkv_bias = block.out_bias = block.mlp_bias = gpt;
+  if (which == LayoutModel::neox) block.residual = Residual::parallel;
+  if (which == LayoutModel::gptj) block.residual = Residual::parallel_shared;
+  if (which == LayoutModel::qwen) {
+    block.qk_norm = true;
+    block.sliding_window = 9;
+  }
+  const bool parallel = block.residual != Residual::sequential;
+  constexpr std::array kNames{"gpt, tied", "llama", "gpt, dropout", "qwen", "neox", "gptj"};
   ModelSpec model;
-  model.name = gpt ? "gpt, tied" : "llama";
+  model.name = kNames[static_cast<std::size_t>(which)];
   model.hidden = gpt ? 40 : 44;
   model.vocab = gpt ? 101 : 67;
   model.max_positions = kSeq + 3;
-  model.positions = gpt ? Positions::learned : Positions::rotary;
-  model.tied_embeddings = gpt;
+  model.positions = gpt && !parallel ? Positions::learned : Positions::rotary;
+  model.tied_embeddings = gpt && !parallel;
   model.runs = {{5, block}};
   return model;
+}
+
+std::vector<Candidate> technique_layouts(LayoutModel which) {
+  return is_plain(which) ? techniques_alone() : techniques_in_turns(which);
+}
+
+std::vector<Candidate> layouts_of(LayoutModel which) {
+  std::vector<Candidate> all;
+  if (is_plain(which)) all = layouts();
+  for (Candidate& each : technique_layouts(which)) all.push_back(std::move(each));
+  return all;
+}
+
+Candidate reference_layout(LayoutModel which) {
+  Candidate candidate{.micro_batch = 16};
+  if (needs_eager(which)) candidate.attention = kEager;
+  return candidate;
 }
 
 Problem layout_problem(LayoutModel which, const Candidate& candidate, Precision precision) {
@@ -158,6 +246,10 @@ Problem layout_problem(LayoutModel which, const Candidate& candidate, Precision 
   problem.workload.recipe = traits.recipe(precision).value();
   problem.workload.seq = kSeq;
   problem.workload.global_batch = kGlobalBatch;
+  if (which == LayoutModel::gpt_dropout) {
+    problem.workload.hidden_dropout = 0.1;
+    problem.workload.attention_dropout = 0.2;
+  }
   return problem;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,29 @@ namespace planwright::testing {
 /// recompute alone, then in combinations.
 const std::vector<Candidate>& layouts();
 
-/// Models whose vocabulary and layers no layout divides evenly: learned positions, biases and a
-/// tied head; rotary positions, grouped heads and a head of its own.
-enum class LayoutModel { gpt_tied, llama };
+/// Models whose vocabulary and layers no layout divides evenly.
+enum class LayoutModel {
+  gpt_tied,     ///< learned positions, biases and a tied head
+  llama,        ///< rotary positions, grouped heads and a head of its own
+  gpt_dropout,  ///< the first with dropout everywhere
+  qwen,         ///< the second with normed queries and keys and a sliding window
+  neox,         ///< parallel residual with two norms
+  gptj          ///< parallel residual with one
+};
+inline constexpr std::array kLayoutModels{LayoutModel::gpt_tied,    LayoutModel::llama,
+                                          LayoutModel::gpt_dropout, LayoutModel::qwen,
+                                          LayoutModel::neox,        LayoutModel::gptj};
 ModelSpec layout_model(LayoutModel which);
+
+/// Kernels of attention and loss and what is recomputed between them, over few of the layouts: with
+/// the first two models each alone, with the others in turns.
+std::vector<Candidate> technique_layouts(LayoutModel which);
+
+/// These, and with the first two models all of layouts().
+std::vector<Candidate> layouts_of(LayoutModel which);
+
+/// The whole batch at once in one process.
+Candidate reference_layout(LayoutModel which);
 
 /// What the layouts train: 16 sequences of 24 tokens a step.
 Problem layout_problem(LayoutModel which, const Candidate& candidate, Precision precision);

@@ -99,12 +99,20 @@ TEST(AgreementProcess, HoldsForOptimizersAndMixesOfTypes) {
   expect_exact(cases);
 }
 
-/// Every second layout; models and precisions take turns.
+/// Every fourth layout and every second technique; precisions take turns.
 TEST(AgreementProcess, IsExactToTheByteForLayouts) {
   std::vector<LedgerCase> cases;
-  for (std::size_t i = 0; i < layouts().size(); i += 2) {
-    cases.push_back(case_of(i % 4 == 0 ? LayoutModel::llama : LayoutModel::gpt_tied, layouts()[i],
-                            i % 8 < 4 ? Precision::fp32 : Precision::bf16));
+  const auto precision = [&] { return cases.size() % 2 == 0 ? Precision::bf16 : Precision::fp32; };
+  for (std::size_t i = 0; i < layouts().size(); i += 4) {
+    const bool llama = i % 8 == 0;
+    cases.push_back(
+        case_of(llama ? LayoutModel::llama : LayoutModel::gpt_tied, layouts()[i], precision()));
+  }
+  for (const LayoutModel model : kLayoutModels) {
+    const auto techniques = technique_layouts(model);
+    for (std::size_t i = cases.size() % 2; i < techniques.size(); i += 2) {
+      cases.push_back(case_of(model, techniques[i], precision()));
+    }
   }
   expect_exact(cases);
 }

@@ -23,7 +23,7 @@ struct Reference {
 };
 
 /// The same micro-batches through autograd.
-Reference by_autograd(const LoadedModel& loaded) {
+Reference by_autograd(const LoadedModel& loaded, const Dropout& dropout = {}) {
   std::map<std::string, at::Tensor> weights;
   for (const FlatTensor& tensor : loaded.state.layout.tensors) {
     const at::Tensor view = tensor_view(loaded.state.parameters, tensor);
@@ -32,7 +32,8 @@ Reference by_autograd(const LoadedModel& loaded) {
   Reference out;
   for (int i = 0; i < kMicroBatches; ++i) {
     const at::Tensor loss =
-        reference_loss(loaded.problem.model, weights, sample_batch(loaded.problem, i));
+        reference_loss(loaded.problem.model, weights, sample_batch(loaded.problem, i),
+                       dropout_of_batch(dropout, i));
     (loss * kScale).backward();
     out.loss += loss.item<double>();
   }
@@ -52,12 +53,55 @@ void expect_equal(const LoadedModel& loaded, const LoadedModel::Result& actual,
 
 TEST_P(Gradients, are_those_of_autograd_to_rounding_in_fp64) {
   LoadedModel loaded(GetParam().model, Precision::fp64);
-  expect_equal(loaded, loaded.run(KernelSet::in_place, false), by_autograd(loaded));
+  expect_equal(loaded, loaded.run({}), by_autograd(loaded));
 }
 
 TEST_P(Gradients, of_the_composed_kernels_are_those_of_autograd_too) {
   LoadedModel loaded(GetParam().model, Precision::fp64);
-  expect_equal(loaded, loaded.run(KernelSet::composed, false), by_autograd(loaded));
+  expect_equal(loaded, loaded.run({.kernels = KernelSet::composed}), by_autograd(loaded));
+}
+
+constexpr KernelSet kBothSets[] = {KernelSet::in_place, KernelSet::composed};
+
+TEST_P(Gradients, of_eager_attention_are_those_of_autograd_too) {
+  LoadedModel loaded(GetParam().model, Precision::fp64);
+  const Reference expected = by_autograd(loaded);
+  for (const KernelSet set : kBothSets) {
+    expect_equal(loaded, loaded.run({.kernels = set, .attention = AttentionKernel::eager}),
+                 expected);
+  }
+}
+
+TEST_P(Gradients, of_a_sliding_window_are_those_of_autograd_too) {
+  for (const std::int64_t window : {1, 5, 16, 99}) {  // of 16 tokens
+    ModelSpec model = GetParam().model;
+    for (BlockRun& run : model.runs) run.block.sliding_window = window;
+    LoadedModel loaded(model, Precision::fp64);
+    const Reference expected = by_autograd(loaded);
+    for (const KernelSet set : kBothSets) {
+      expect_equal(loaded, loaded.run({.kernels = set, .attention = AttentionKernel::eager}),
+                   expected);
+    }
+  }
+}
+
+TEST_P(Gradients, with_dropout_are_those_of_autograd_with_the_same_elements_dropped) {
+  const bool sequential = GetParam().model.block(0).residual == Residual::sequential;
+  const Dropout dropout{
+      .hidden = sequential ? 0.25 : 0, .attention = 0.5, .seed = 3, .first_sample = 40};
+  LoadedModel loaded(GetParam().model, Precision::fp64);
+  const auto dropped = loaded.run({.attention = AttentionKernel::eager, .dropout = dropout});
+  expect_equal(loaded, dropped, by_autograd(loaded, dropout));
+  const auto whole = loaded.run({.attention = AttentionKernel::eager});
+  EXPECT_GT(relative_difference(dropped.gradients, whole.gradients), 1e-3);
+}
+
+TEST_P(Gradients, of_a_chunked_loss_are_those_of_autograd_too) {
+  LoadedModel loaded(GetParam().model, Precision::fp64);
+  const Reference expected = by_autograd(loaded);
+  for (const KernelSet set : kBothSets) {
+    expect_equal(loaded, loaded.run({.kernels = set, .loss = LossKernel::chunked}), expected);
+  }
 }
 
 TEST_P(Gradients, do_not_change_by_a_bit_with_recompute) {
@@ -66,17 +110,36 @@ TEST_P(Gradients, do_not_change_by_a_bit_with_recompute) {
   for (const auto& each : planwright::testing::named_recipes()) recipes.push_back(each.recipe);
   for (const PrecisionRecipe& recipe : recipes) {
     LoadedModel loaded(GetParam().model, recipe);
-    const auto kept = loaded.run(KernelSet::in_place, false);
-    const auto recomputed = loaded.run(KernelSet::in_place, true);
-    EXPECT_TRUE(at::equal(kept.gradients, recomputed.gradients))
-        << word(recipe.compute) << " with gradients in " << word(recipe.gradient);
-    EXPECT_EQ(kept.loss, recomputed.loss);
+    for (const AttentionKernel attention : {AttentionKernel::flash, AttentionKernel::eager}) {
+      const Dropout dropout{.attention = attention == AttentionKernel::eager ? 0.1 : 0};
+      const auto kept = loaded.run({.attention = attention, .dropout = dropout});
+      for (const RecomputeKind kind : {RecomputeKind::full, RecomputeKind::selective}) {
+        const auto recomputed =
+            loaded.run({.recompute = kind, .attention = attention, .dropout = dropout});
+        EXPECT_TRUE(at::equal(kept.gradients, recomputed.gradients))
+            << word(recipe.compute) << " with gradients in " << word(recipe.gradient) << ", "
+            << word(kind) << ", " << word(attention);
+        EXPECT_EQ(kept.loss, recomputed.loss);
+      }
+    }
   }
 }
 
 // A bfloat16 has 8 bits and a half 11; what a gradient loses on its way through two blocks was
 // measured at up to 2.4 % of the tensor's largest value and 0.3 %, so a slip in a formula
 // stands out and rounding does not.
+/// Both kernel sets with each kernel whose arithmetic depends on the type.
+std::vector<LoadedModel::How> narrow_ways() {
+  std::vector<LoadedModel::How> ways;
+  for (const KernelSet set : kBothSets) {
+    ways.push_back({.kernels = set});
+    ways.push_back({.kernels = set, .attention = AttentionKernel::eager});
+    ways.push_back({.kernels = set, .loss = LossKernel::fused});
+    ways.push_back({.kernels = set, .loss = LossKernel::chunked});
+  }
+  return ways;
+}
+
 TEST_P(Gradients, in_narrow_types_are_those_of_the_same_weights_in_fp32_to_their_precision) {
   for (const auto& [name, precision, recipe] : planwright::testing::named_recipes()) {
     // A gradient is made before master weights and states are looked at.
@@ -85,9 +148,9 @@ TEST_P(Gradients, in_narrow_types_are_those_of_the_same_weights_in_fp32_to_their
     LoadedModel wide(GetParam().model, Precision::fp32);
     wide.state.parameters.copy_(narrow.state.parameters);
     const double tolerance = precision == Precision::bf16 ? 0.04 : 0.005;
-    for (const KernelSet set : {KernelSet::in_place, KernelSet::composed}) {
-      const auto expected = wide.run(set, false);
-      const auto actual = narrow.run(set, false);
+    for (const auto& how : narrow_ways()) {
+      const auto expected = wide.run(how);
+      const auto actual = narrow.run(how);
       EXPECT_NEAR(actual.loss, expected.loss, tolerance / 4 * expected.loss);
       for (const FlatTensor& tensor : wide.state.layout.tensors) {
         EXPECT_LT(relative_difference(tensor_view(actual.gradients, tensor),
@@ -101,7 +164,7 @@ TEST_P(Gradients, in_narrow_types_are_those_of_the_same_weights_in_fp32_to_their
 
 TEST_P(Gradients, have_only_zeros_in_the_padding) {
   LoadedModel loaded(GetParam().model, Precision::fp32);
-  at::Tensor gradients = loaded.run(KernelSet::in_place, false).gradients;
+  at::Tensor gradients = loaded.run({}).gradients;
   for (const FlatTensor& tensor : loaded.state.layout.tensors) {
     tensor_view(gradients, tensor).zero_();
   }

@@ -6,6 +6,7 @@
 
 #include "model_fixture.h"
 #include "probes/worker/device_memory.h"
+#include "probes/worker/dropout.h"
 
 namespace planwright::worker::testing {
 namespace {
@@ -147,6 +148,57 @@ TEST(Kernels, composed_allocate_what_the_page_says) {
     const RotaryTables tables{at::ones({kRows, 8}, at::kFloat), at::ones({kRows, 8}, at::kFloat)};
     EXPECT_EQ(transient_bytes([&] { kernels.rotate(x, 3, tables, false); }), 3 * c * kRows * 3 * 8);
   }
+}
+
+TEST(Kernels, composed_make_attention_weights_with_one_copy_of_the_scores_and_a_mask) {
+  constexpr std::int64_t kSeq = 40, kHeads = 3;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor scores = at::rand({kHeads * kSeq, kSeq}, at::kFloat).to(type);
+    const at::Tensor gradient = at::rand_like(scores);
+    const std::int64_t bytes = scores.element_size() * scores.numel(), mask = kSeq * kSeq;
+    const Kernels& kernels = composed_kernels();
+    EXPECT_EQ(transient_bytes([&] { kernels.causal_softmax(scores, 0, 0.5); }), bytes + mask);
+    EXPECT_EQ(transient_bytes([&] { kernels.causal_softmax(scores, 7, 0.5); }), bytes + 2 * mask);
+    EXPECT_EQ(transient_bytes([&] { kernels.softmax_backward(scores, gradient, 0.5); }),
+              scores.element_size() * kHeads * kSeq);
+  }
+}
+
+TEST(Kernels, composed_widen_some_rows_of_narrow_logits_at_a_time) {
+  const at::Tensor logits = at::rand({1000, 50}, at::kFloat).to(at::kBFloat16);
+  const at::Tensor targets = at::randint(50, {1000}, at::kLong);
+  EXPECT_EQ(transient_bytes([&] { composed_kernels().cross_entropy(logits, targets, 0.5); }),
+            256 * (4 * 50 + 4 * 4 + 8) + 8);
+}
+
+/// Dropped: the share that was asked for, other ones for each stream, and each kept value scaled.
+TEST(Dropout, drops_its_share_and_scales_the_rest) {
+  constexpr std::int64_t kElements = 200000;
+  const at::Tensor ones = at::ones({kElements}, at::kFloat), first = at::empty_like(ones),
+                   other = at::empty_like(ones);
+  for (const double probability : {0.1, 0.5, 0.9}) {
+    drop(ones, {probability, 1, 0}, first);
+    drop(ones, {probability, 2, 0}, other);
+    const at::Tensor dropped = first.eq(0), both = dropped.logical_and(other.eq(0));
+    const auto share = [&](const at::Tensor& of) {
+      return of.to(at::kDouble).mean().item<double>();
+    };
+    EXPECT_NEAR(share(dropped), probability, 0.005);  // 4.5 deviations of the binomial
+    EXPECT_NEAR(share(both), probability * probability, 0.005);
+    EXPECT_NEAR(first.max().item<float>(), 1 / (1 - probability), 1e-5);
+    EXPECT_NEAR(share(first), 1, 0.05);
+  }
+}
+
+TEST(Dropout, of_a_part_is_the_part_of_the_dropout) {
+  const at::Tensor x = at::rand({1000}, at::kDouble), whole = at::empty_like(x);
+  drop(x, {0.3, 5, 0}, whole);
+  const at::Tensor part = at::empty({400}, at::kDouble);
+  drop(x.narrow(0, 600, 400), {0.3, 5, 600}, part);
+  EXPECT_TRUE(at::equal(part, whole.narrow(0, 600, 400)));
+  const at::Tensor sum = x.clone();
+  drop_and_add(sum, {0.3, 5, 0}, x);
+  EXPECT_TRUE(at::equal(sum, x + whole));
 }
 
 TEST(Kernels, make_the_cross_entropy_of_huge_logits_finite) {

@@ -107,7 +107,7 @@ TEST(LossScale, SkipsAStepThatOverflowed) {
     Optimizer optimizer(model.problem.workload, model.state);
     LossScale scale(types, at::kCPU);
     const auto step = [&](double gradient_scale) {
-      model.run(KernelSet::in_place, false, gradient_scale);
+      model.run({.scale = gradient_scale});
       const double unscale = 1 / scale.value();
       const bool accepted = scale.accept(optimizer.gradients(), alone);
       if (accepted) optimizer.step(unscale);

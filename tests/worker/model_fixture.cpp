@@ -1,5 +1,6 @@
 #include "model_fixture.h"
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/rand_like.h>
 #include <ATen/ops/zeros.h>
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 7;
 constexpr std::int64_t kBucketElements = 3000;
+constexpr std::int64_t kSequences = 2;
 
 Problem problem_of(const ModelSpec& model, const PrecisionRecipe& recipe) {
   Problem problem = planwright::testing::fake_problem(model, 1, Precision::fp32);
@@ -39,11 +41,17 @@ std::vector<NamedModel> model_kinds() {
   block.norm = NormKind::layer_norm;
   block.activation = Activation::gelu_tanh;
   block.qkv_bias = block.out_bias = block.mlp_bias = true;
-  return {{"gpt", tiny_gpt()},
-          {"gpt_tied", tied},
-          {"llama", tiny_llama()},
-          {"qwen", qwen},
-          {"mixed", mixed}};
+  ModelSpec normed = tiny_llama();
+  normed.runs.front().block.qk_norm = true;
+  ModelSpec neox = tiny_gpt();
+  neox.positions = Positions::rotary;
+  neox.runs.front().block.residual = Residual::parallel;
+  ModelSpec shared = tiny_llama();
+  shared.runs.front().block.residual = Residual::parallel_shared;
+  shared.runs.front().block.qkv_bias = shared.runs.front().block.mlp_bias = true;
+  return {{"gpt", tiny_gpt()}, {"gpt_tied", tied},     {"llama", tiny_llama()},
+          {"qwen", qwen},      {"mixed", mixed},       {"normed", normed},
+          {"neox", neox},      {"shared_norm", shared}};
 }
 
 LoadedModel::LoadedModel(const ModelSpec& model, Precision precision)
@@ -52,6 +60,7 @@ LoadedModel::LoadedModel(const ModelSpec& model, Precision precision)
 LoadedModel::LoadedModel(const ModelSpec& model, const PrecisionRecipe& recipe)
     : problem(problem_of(model, recipe)),
       state(load_model(problem, flat_layout(model, 1, kBucketElements), kSeed, at::kCPU)) {
+  at::manual_seed(kSeed);
   for (const FlatTensor& tensor : state.layout.tensors) {
     const at::Tensor view = tensor_view(state.parameters, tensor);
     const at::Tensor noise = at::rand_like(view).sub_(0.5);
@@ -59,36 +68,43 @@ LoadedModel::LoadedModel(const ModelSpec& model, const PrecisionRecipe& recipe)
   }
 }
 
-LoadedModel::Result LoadedModel::run(KernelSet set, bool recompute) {
-  return run(set, recompute, kScale);
-}
-
-LoadedModel::Result LoadedModel::run(KernelSet set, bool recompute, double scale) {
+LoadedModel::Result LoadedModel::run(const How& how) {
   Group alone(0, 1, nullptr);
   const TensorParallel tensor(alone, false);
   Windows windows;
-  Recompute how;
-  if (recompute) how.kind = RecomputeKind::full;
-  const PassContext pass{problem.model, state.part, state.weights, kernels(set),
-                         tensor,        windows,    how,           scale};
   state.gradients.zero_();
   Result result;
   for (int i = 0; i < kMicroBatches; ++i) {
+    const PassContext pass{.model = problem.model,
+                           .part = state.part,
+                           .weights = state.weights,
+                           .kernels = kernels(how.kernels),
+                           .tensor = tensor,
+                           .windows = windows,
+                           .recompute = {how.recompute, 0, {}},
+                           .gradient_scale = how.scale,
+                           .attention = how.attention,
+                           .loss = how.loss,
+                           .dropout = dropout_of_batch(how.dropout, i)};
     result.loss += forward_backward(pass, sample_batch(problem, i));
   }
   result.gradients = state.gradients.to(at::kDouble).clone();
   return result;
 }
 
+Dropout dropout_of_batch(Dropout of_first, int index) {
+  of_first.first_sample += index * kSequences;
+  return of_first;
+}
+
 MicroBatch sample_batch(const Problem& problem, int index) {
-  constexpr std::int64_t kSequences = 2;
   return micro_batch(kSeed, index * kSequences, kSequences, problem.workload.seq,
                      problem.model.vocab, at::kCPU);
 }
 
 double relative_difference(const at::Tensor& actual, const at::Tensor& expected) {
   const double largest = expected.abs().max().item<double>();
-  return (actual - expected).abs().max().item<double>() / largest;
+  return (actual - expected).abs().max().item<double>() / (largest > 0 ? largest : 1);
 }
 
 }  // namespace planwright::worker::testing

@@ -11,23 +11,43 @@ namespace {
 class Reference {
  public:
   Reference(const ModelSpec& model, const std::map<std::string, at::Tensor>& weights,
-            std::int64_t batch, std::int64_t seq)
-      : model_(model), weights_(weights), batch_(batch), seq_(seq) {}
+            const Dropout& dropout, std::int64_t batch, std::int64_t seq)
+      : model_(model), weights_(weights), dropout_(dropout), batch_(batch), seq_(seq) {}
 
   at::Tensor logits(const at::Tensor& ids) const {
     at::Tensor x = weight("embedding").index({ids.view({batch_, seq_})});
     if (model_.positions == Positions::learned) x = x + weight("positions").slice(0, 0, seq_);
-    for (std::int64_t layer = 0; layer < model_.layers(); ++layer) {
-      const std::string prefix = "blocks." + std::to_string(layer) + ".";
-      const BlockSpec& block = model_.block(layer);
-      x = x + attention(block, prefix, norm(block.norm, prefix + "norm1", x));
-      x = x + mlp(block, prefix, norm(block.norm, prefix + "norm2", x));
-    }
+    x = dropped(x, DropSite::embedding, 0);
+    for (std::int64_t layer = 0; layer < model_.layers(); ++layer) x = block(layer, x);
     const std::string head = model_.tied_embeddings ? "embedding" : "head.weight";
     return at::matmul(norm(model_.runs.back().block.norm, "final_norm", x), weight(head).t());
   }
 
  private:
+  at::Tensor block(std::int64_t layer, const at::Tensor& x) const {
+    const std::string prefix = "blocks." + std::to_string(layer) + ".";
+    const BlockSpec& b = model_.block(layer);
+    const at::Tensor n1 = norm(b.norm, prefix + "norm1", x);
+    const at::Tensor attended =
+        dropped(attention(b, layer, prefix, n1), DropSite::attention_output, layer);
+    if (b.residual == Residual::parallel_shared) return x + attended + mlp(b, prefix, n1);
+    if (b.residual == Residual::parallel) {
+      return x + attended + mlp(b, prefix, norm(b.norm, prefix + "norm2", x));
+    }
+    const at::Tensor x1 = x + attended;
+    return x1 +
+           dropped(mlp(b, prefix, norm(b.norm, prefix + "norm2", x1)), DropSite::mlp_output, layer);
+  }
+
+  /// x [batch, ...], whose sequences follow each other in storage.
+  at::Tensor dropped(const at::Tensor& x, DropSite site, std::int64_t layer) const {
+    const DropMask mask = dropout_.mask(site, layer, x.numel() / batch_, 0);
+    if (mask.probability == 0) return x;
+    const at::Tensor kept = at::ones(x.sizes(), x.options());
+    drop(kept, mask, kept);
+    return x * kept;
+  }
+
   at::Tensor weight(const std::string& name) const { return weights_.at(name); }
 
   at::Tensor linear(const std::string& name, bool bias, const at::Tensor& x) const {
@@ -59,20 +79,28 @@ class Reference {
     return x * cos + at::cat({-halves[1], halves[0]}, 3) * sin;
   }
 
-  at::Tensor attention(const BlockSpec& b, const std::string& prefix, const at::Tensor& x) const {
+  at::Tensor attention(const BlockSpec& b, std::int64_t layer, const std::string& prefix,
+                       const at::Tensor& x) const {
     const at::Tensor qkv = linear(prefix + "qkv", b.qkv_bias, x)
                                .view({batch_, seq_, b.heads + 2 * b.kv_heads, b.head_dim})
                                .transpose(1, 2);
     const auto parts = qkv.split_with_sizes({b.heads, b.kv_heads, b.kv_heads}, 1);
     const std::int64_t sharing = b.heads / b.kv_heads;
-    const at::Tensor q = rotated(parts[0]);
-    const at::Tensor k = rotated(parts[1]).repeat_interleave(sharing, 1);
+    const auto normed = [&](const at::Tensor& heads, const char* name) {
+      return b.qk_norm ? norm(NormKind::rms_norm, prefix + name, heads) : heads;
+    };
+    const at::Tensor q = rotated(normed(parts[0], "q_norm"));
+    const at::Tensor k = rotated(normed(parts[1], "k_norm")).repeat_interleave(sharing, 1);
     const at::Tensor v = parts[2].repeat_interleave(sharing, 1);
     const at::Tensor scores = at::matmul(q, k.transpose(2, 3)) / std::sqrt(double(b.head_dim));
-    const at::Tensor future = at::ones({seq_, seq_}, at::kBool).triu(1);
+    at::Tensor unseen = at::ones({seq_, seq_}, at::kBool).triu(1);
+    if (b.sliding_window > 0) {
+      unseen = unseen.logical_or(at::ones({seq_, seq_}, at::kBool).tril(-b.sliding_window));
+    }
     const at::Tensor weights =
-        scores.masked_fill(future, -std::numeric_limits<double>::infinity()).softmax(-1);
-    const at::Tensor out = at::matmul(weights, v).transpose(1, 2).reshape({batch_, seq_, -1});
+        scores.masked_fill(unseen, -std::numeric_limits<double>::infinity()).softmax(-1);
+    const at::Tensor seen = dropped(weights, DropSite::attention_weights, layer);
+    const at::Tensor out = at::matmul(seen, v).transpose(1, 2).reshape({batch_, seq_, -1});
     return linear(prefix + "out", b.out_bias, out);
   }
 
@@ -89,14 +117,15 @@ class Reference {
 
   const ModelSpec& model_;
   const std::map<std::string, at::Tensor>& weights_;
+  const Dropout& dropout_;
   std::int64_t batch_, seq_;
 };
 
 }  // namespace
 
 at::Tensor reference_loss(const ModelSpec& model, const std::map<std::string, at::Tensor>& weights,
-                          const MicroBatch& in) {
-  const Reference reference(model, weights, in.batch, in.ids.numel() / in.batch);
+                          const MicroBatch& in, const Dropout& dropout) {
+  const Reference reference(model, weights, dropout, in.batch, in.ids.numel() / in.batch);
   const at::Tensor logits = reference.logits(in.ids).flatten(0, 1);
   return -logits.log_softmax(1).gather(1, in.targets.unsqueeze(1)).sum();
 }

@@ -11,8 +11,9 @@
 namespace planwright::worker::testing {
 
 /// The sum of the token losses of a micro-batch, out of plain operators, differentiable by
-/// `weights` (by tensor name). Written from the models' papers, not from the worker.
+/// `weights` (by tensor name). Written from the models' papers, not from the worker, but for which
+/// elements are dropped.
 at::Tensor reference_loss(const ModelSpec& model, const std::map<std::string, at::Tensor>& weights,
-                          const MicroBatch& micro_batch);
+                          const MicroBatch& micro_batch, const Dropout& dropout);
 
 }  // namespace planwright::worker::testing

@@ -229,9 +229,18 @@ TEST_F(TrainJob, that_cannot_be_run_is_refused_by_what_is_wrong) {
       {"zero 4", [](probes::TrainJob& j) { j.candidate.zero = 4; }},
       {"schedule zb", [](probes::TrainJob& j) { j.candidate.schedule = Schedule::zero_bubble; }},
       {"offload optimizer", [](probes::TrainJob& j) { j.candidate.offload.optimizer = true; }},
-      {"recompute selective",
-       [](probes::TrainJob& j) { j.candidate.recompute.kind = RecomputeKind::selective; }},
-      {"flash", [](probes::TrainJob& j) { j.candidate.attention = AttentionKernel::eager; }},
+      {"recompute op", [](probes::TrainJob& j) { j.candidate.recompute.kind = RecomputeKind::op; }},
+      {"recompute selective:mlp",
+       [](probes::TrainJob& j) {
+         j.candidate.recompute = {RecomputeKind::selective, 0, {"mlp"}};
+       }},
+      {"flash attention with dropout",
+       [](probes::TrainJob& j) { j.problem.workload.attention_dropout = 0.1; }},
+      {"dropout in parallel blocks",
+       [](probes::TrainJob& j) {
+         j.problem.workload.hidden_dropout = 0.1;
+         j.problem.model.runs.front().block.residual = Residual::parallel;
+       }},
       {"gradients in bf16",
        [](probes::TrainJob& j) { j.problem.workload.recipe.gradient = DType::bf16; }},
       {"states in fp16",

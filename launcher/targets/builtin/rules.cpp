@@ -38,6 +38,8 @@ bool any_block(const Problem& problem, Condition condition) {
                      [&](const BlockRun& run) { return condition(run.block); });
 }
 
+bool is_flash(const Candidate& c) { return c.attention == AttentionKernel::flash; }
+
 bool on_cuda(const Problem& problem) { return problem.cluster.device.kind == DeviceKind::cuda; }
 
 std::vector<Rule> tensor_rules() {
@@ -119,6 +121,42 @@ std::vector<Rule> data_rules() {
        "hsdp {hsdp} replicates shards, and there are none to replicate",
        "use an --hsdp below dp {dp} with --zero 1, 2 or 3", kRuntime},
   };
+}
+
+std::vector<Rule> dropout_rules() {
+  return {
+      {"dropout_on_cpus",
+       [](const Problem& p, const Candidate&) {
+         return on_cuda(p) && (p.workload.hidden_dropout > 0 || p.workload.attention_dropout > 0);
+       },
+       "the built-in runtime has dropout on CPUs only",
+       "leave --hidden-dropout and --attention-dropout out", kRuntime},
+      {"flash_without_dropout",
+       [](const Problem& p, const Candidate& c) {
+         return is_flash(c) && p.workload.attention_dropout > 0;
+       },
+       "the built-in flash attention drops no weights",
+       "use --attention eager, or leave --attention-dropout out", kRuntime},
+      {"dropout_of_each_half",
+       [](const Problem& p, const Candidate&) {
+         return p.workload.hidden_dropout > 0 && any_block(p, [](const BlockSpec& block) {
+                  return block.residual != Residual::sequential;
+                });
+       },
+       "the model's blocks add attention and MLP at once, and the built-in runtime drops of each "
+       "alone",
+       "leave --hidden-dropout out", kRuntime},
+  };
+}
+
+std::vector<Rule> loss_rules() {
+  return {{"fused_saves_upcast",
+           [](const Problem& p, const Candidate& c) {
+             const DType compute = p.workload.recipe.compute;
+             return c.loss == LossKernel::fused && compute == accumulation_type(compute);
+           },
+           "the fused loss saves a wider copy of the logits, and with {precision} there is none",
+           "use --loss plain, which is the same here, or chunked", kRuntime}};
 }
 
 /// Layers that a way to recompute counts, against the fewest of any stage.
@@ -227,15 +265,15 @@ std::vector<Rule> recipe_rules() {
 
 std::vector<Rule> model_rules() {
   return {
-      {"sequence_within_window",
-       [](const Problem& p, const Candidate&) {
-         return any_block(p, [&](const BlockSpec& block) {
-           return block.sliding_window > 0 && p.workload.seq > block.sliding_window;
-         });
+      {"flash_within_window",
+       [](const Problem& p, const Candidate& c) {
+         return is_flash(c) && any_block(p, [&](const BlockSpec& block) {
+                  return block.sliding_window > 0 && p.workload.seq > block.sliding_window;
+                });
        },
-       "the built-in attention has no sliding window, and {seq} tokens are more than the window of "
-       "{sliding_window}",
-       "use --seq {sliding_window} or less", kRuntime},
+       "the built-in flash attention has no sliding window, and {seq} tokens are more than the "
+       "window of {sliding_window}",
+       "use --attention eager, or --seq {sliding_window} or less", kRuntime},
       {"rotary_head_is_even",
        [](const Problem& p, const Candidate&) {
          return p.model.positions == Positions::rotary &&
@@ -244,20 +282,20 @@ std::vector<Rule> model_rules() {
        "rotary positions turn pairs of elements, and the model's head_dim is odd",
        "use a model with an even head_dim", kRuntime},
       {"flash_head_dim",
-       [](const Problem& p, const Candidate&) {
-         return on_cuda(p) && any_block(p, [](const BlockSpec& block) {
+       [](const Problem& p, const Candidate& c) {
+         return on_cuda(p) && is_flash(c) && any_block(p, [](const BlockSpec& block) {
                   return block.head_dim > kFlashHeadDim || block.head_dim % kFlashHeadDimStep != 0;
                 });
        },
        "flash attention on GPUs takes heads of a multiple of 8 up to 256 elements",
-       "use another --target",
+       "use --attention eager",
        "pytorch/pytorch aten/src/ATen/native/transformers/cuda/sdp_utils.cpp @ v2.11.0"},
       {"flash_precision",
-       [](const Problem& p, const Candidate&) {
-         return on_cuda(p) && bytes_of(p.workload.recipe.compute) != 2;
+       [](const Problem& p, const Candidate& c) {
+         return on_cuda(p) && is_flash(c) && bytes_of(p.workload.recipe.compute) != 2;
        },
        "flash attention on GPUs takes 16-bit types, not {precision}",
-       "use --precision bf16 or fp16",
+       "use --precision bf16 or fp16, or --attention eager",
        "pytorch/pytorch aten/src/ATen/native/transformers/cuda/sdp_utils.cpp @ v2.11.0"},
   };
 }
@@ -298,8 +336,9 @@ bool overlaps(const Candidate& candidate) {
 
 std::vector<Rule> rules() {
   std::vector<Rule> all;
-  for (auto group : {tensor_rules(), pipeline_rules(), data_rules(), recompute_rules(),
-                     workload_rules(), recipe_rules(), model_rules()}) {
+  for (auto group :
+       {tensor_rules(), pipeline_rules(), data_rules(), recompute_rules(), workload_rules(),
+        recipe_rules(), model_rules(), dropout_rules(), loss_rules()}) {
     std::move(group.begin(), group.end(), std::back_inserter(all));
   }
   return all;

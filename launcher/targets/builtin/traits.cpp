@@ -62,7 +62,8 @@ const std::vector<int> kDegrees{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 
 /// Every kind; of those that count blocks a few counts far apart, which a free axis takes.
 std::vector<Recompute> recomputes() {
   using enum RecomputeKind;
-  std::vector<Recompute> all{Recompute{}, {full, 0, {}}, {chunk, 2, {}}, {chunk, 4, {}}};
+  std::vector<Recompute> all{
+      Recompute{}, {selective, 0, {}}, {full, 0, {}}, {chunk, 2, {}}, {chunk, 4, {}}};
   all.push_back({alternate, 2, {}});
   for (const int k : {1, 2, 4, 8, 16, 32, 64}) all.push_back({first, k, {}});
   return all;
@@ -77,6 +78,8 @@ SupportedAxes axes() {
   axes.sp = {false, true};
   axes.schedule = {Schedule::gpipe, Schedule::one_f_one_b};
   axes.recompute = recomputes();
+  axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
+  axes.loss = {LossKernel::plain, LossKernel::fused, LossKernel::chunked};
   return axes;
 }
 
@@ -84,7 +87,7 @@ TargetTraits make_traits() {
   TargetTraits traits;
   traits.name = "builtin";
   traits.version = "1";
-  traits.revision = 2;
+  traits.revision = 3;
   traits.holdings = holdings();
   traits.rules = rules();
   traits.knobs = {{kBucketKnob,
