@@ -8,6 +8,7 @@
 
 #include "cli/candidate_input.h"
 #include "cli/cluster_input.h"
+#include "cli/lora_input.h"
 #include "cli/signals.h"
 #include "cli/sizes.h"
 #include "cli/targets.h"
@@ -51,6 +52,14 @@ ProblemInput read_frame(const Settings& settings) {
   input.devices_from = devices_setting(settings);
   input.warnings = std::move(cluster.warnings);
   return input;
+}
+
+/// What is to be done with the model, and the adapters that it gets for it.
+void read_job(const Settings& settings, std::optional<std::int64_t> default_batch,
+              ProblemInput& input) {
+  Problem& problem = input.problem;
+  problem.workload = read_workload(settings, input.traits(), default_batch);
+  problem.model.lora = read_lora(settings, problem.workload.job, problem.model);
 }
 
 /// The first axis that stands beside a plan file, which has them all.
@@ -108,7 +117,7 @@ OneCandidate read_plan(const Settings& settings, const Setting& file) {
   one.place = fmt::format("{}: candidate: ", file.text);
   if (settings.has_any(Table::model)) {
     one.input = read_frame(settings);
-    one.input.problem.workload = read_workload(settings, one.input.traits(), std::nullopt);
+    read_job(settings, std::nullopt, one.input);
     require_sound(one.input.problem, kCommandLine);
   } else {
     one.input = input_of_plan(plan, settings, file);
@@ -127,7 +136,7 @@ OneCandidate read_one_candidate(const Settings& settings) {
   one.candidate =
       read_candidate(settings, one.input.problem.cluster.devices(), one.input.traits().knobs);
   const std::int64_t at_once = std::int64_t{one.candidate.dp} * one.candidate.micro_batch;
-  one.input.problem.workload = read_workload(settings, one.input.traits(), at_once);
+  read_job(settings, at_once, one.input);
   require_sound(one.input.problem, kCommandLine);
   return one;
 }
@@ -135,7 +144,7 @@ OneCandidate read_one_candidate(const Settings& settings) {
 ManyCandidates read_many_candidates(const Settings& settings) {
   ManyCandidates many;
   many.input = read_frame(settings);
-  many.input.problem.workload = read_workload(settings, many.input.traits(), std::nullopt);
+  read_job(settings, std::nullopt, many.input);
   require_sound(many.input.problem, kCommandLine);
   many.space = read_space(settings);
   return many;

@@ -54,16 +54,6 @@ PrecisionRecipe read_recipe(const Settings& settings, const TargetTraits& traits
   return recipe;
 }
 
-/// Adapters and a quantised base belong to two jobs only.
-void refuse_adapters(const Settings& settings, Job job) {
-  if (job == Job::lora || job == Job::qlora) return;
-  for (const char* name : {"lora-rank", "lora-targets", "quant"}) {
-    if (const Setting* setting = job_setting(settings, name)) {
-      refuse(*setting, fmt::format("is for the jobs lora and qlora; this one is {}", word(job)));
-    }
-  }
-}
-
 }  // namespace
 
 Workload read_workload(const Settings& settings, const TargetTraits& traits,
@@ -72,7 +62,6 @@ Workload read_workload(const Settings& settings, const TargetTraits& traits,
   if (const Setting* job = job_setting(settings, "job")) {
     workload.job = parse_setting_word<Job>(*job);
   }
-  refuse_adapters(settings, workload.job);
   workload.seq = required_count(settings, "seq");
   workload.global_batch = default_batch && job_setting(settings, "global-batch") == nullptr
                               ? *default_batch

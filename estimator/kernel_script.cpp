@@ -117,14 +117,15 @@ void norm_forward(Script& script, const StepShape& s, const NormRows& norm) {
 }
 
 void norm_backward(Script& script, const StepShape& s, const NormRows& norm) {
+  const bool trained = !s.lora.freezes();
   if (!composed(s)) {
-    const std::int64_t sums = norm.kind == NormKind::layer_norm ? 2 : 1;
+    const std::int64_t sums = !trained ? 0 : norm.kind == NormKind::layer_norm ? 2 : 1;
     return pass(script, {"t", sums * s.c() * s.threads * norm.width});
   }
   const Tensor unit{"unit", s.c() * norm.rows * norm.width};
   const Tensor gradient{"gradient", unit.bytes}, weighted{"product", unit.bytes};
   script.make(unit).make(gradient).make(weighted);
-  pass(script, {"sum", s.c() * norm.width});
+  if (trained) pass(script, {"sum", s.c() * norm.width});
   pass(script, widened(s, norm.width));
   const Tensor mean{"mean", s.c() * norm.rows};
   script.make(mean);

@@ -95,7 +95,8 @@ TensorRounds tensor_rounds(const MessageContext& c) {
   for (const BackwardVisit& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
     add_block(rounds, residual(visit.layer), visit.kind);
   }
-  if (c.part.first) rounds.add(1, 1, 1);
+  // The embedding's output; its gradient is gathered if it is wanted.
+  if (c.part.first) rounds.add(1, c.shape.lora.freezes() ? 0 : 1, 1);
   if (c.part.last) rounds.add(1, 1, 1);
   return rounds;
 }
@@ -146,10 +147,12 @@ InBuckets gathered(const MessageContext& c) {
     unit(visit.layer) += 1;
   }
   InBuckets all;
-  for (std::size_t unit = 0; unit < times.size(); ++unit) {
-    for (const std::size_t bucket : c.layout.read_by[unit]) {
-      all.buckets += times[unit];
-      all.elements += times[unit] * static_cast<double>(c.layout.buckets[bucket].numel);
+  for (const FlatLayout* layout : {&c.frozen, &c.layout}) {
+    for (std::size_t unit = 0; unit < times.size(); ++unit) {
+      for (const std::size_t bucket : layout->read_by[unit]) {
+        all.buckets += times[unit];
+        all.elements += times[unit] * static_cast<double>(layout->buckets[bucket].numel);
+      }
     }
   }
   return all;

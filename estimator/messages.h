@@ -14,6 +14,7 @@ struct MessageContext {
   const ModelPart& part;
   StepShape shape;
   const FlatLayout& layout;
+  const FlatLayout& frozen;
   Transport transport = Transport::gloo;
   bool overlap = true;
 };

@@ -45,6 +45,7 @@ struct StageKey {
 };
 
 struct LayoutKey {
+  bool frozen = false;
   std::int64_t first_layer = 0, layers = 0;
   int tp = 1;
   bool sp = false, by_unit = false;
@@ -99,14 +100,20 @@ StageRow stage_row(const StageStep& step) {
   return row;
 }
 
-std::int64_t elements_of(const Holding& holding, const Problem& problem, const FlatLayout& layout,
+/// A stage's trained and frozen tensors.
+struct Layouts {
+  const FlatLayout& trained;
+  const FlatLayout& frozen;
+};
+
+std::int64_t elements_of(const Holding& holding, const Problem& problem, const Layouts& layouts,
                          const Candidate& candidate) {
+  const bool sharded = holding.sharded_by && holding.sharded_by(candidate) == ShardedBy::data_ranks;
   switch (holding.of) {
-    case HoldingOf::flat_parameters: {
-      const bool sharded =
-          holding.sharded_by && holding.sharded_by(candidate) == ShardedBy::data_ranks;
-      return sharded ? layout.shard_numel() : layout.numel;
-    }
+    case HoldingOf::flat_parameters:
+      return sharded ? layouts.trained.shard_numel() : layouts.trained.numel;
+    case HoldingOf::frozen_parameters:
+      return sharded ? layouts.frozen.shard_numel() : layouts.frozen.numel;
     case HoldingOf::rope_table: {
       const ModelSpec& model = problem.model;
       const bool rotary = model.positions == Positions::rotary;
@@ -115,16 +122,16 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const F
     case HoldingOf::step_counters:
       return 1;
     case HoldingOf::factored_moments:
-      return factored_elements(layout);
+      return factored_elements(layouts.trained);
   }
   throw std::logic_error("elements_of: unknown holding");
 }
 
 void add_holdings(StageQuantities& q, const Problem& problem, const TargetTraits& traits,
-                  const FlatLayout& layout, const Candidate& candidate) {
+                  const Layouts& layouts, const Candidate& candidate) {
   for (const Holding& holding : traits.holdings) {
     if (holding.when && !holding.when(problem, candidate)) continue;
-    const Bytes bytes{elements_of(holding, problem, layout, candidate) * holding.copies *
+    const Bytes bytes{elements_of(holding, problem, layouts, candidate) * holding.copies *
                       holding.bytes_each(problem.workload.recipe)};
     for (PhaseBytes& phase : q.phases) {
       if (phase.phase < holding.from || holding.to < phase.phase) continue;
@@ -180,13 +187,16 @@ double optimizer_bytes_each(const Workload& workload) {
          passes.weights * bytes(r.master.value_or(r.storage)) + stored;
 }
 
-/// Source: PaLM, arXiv:2204.02311, appendix B: 6 N + 12 L H Q T per token.
-double model_flops_per_token(const ModelSpec& model, std::int64_t parameters, std::int64_t seq) {
+/// Source: PaLM, arXiv:2204.02311, appendix B: 6 N + 12 L H Q T per token. A frozen weight has no
+/// gradient, a third of the 6.
+double model_flops_per_token(const ModelSpec& model, std::int64_t seq) {
+  const ParameterCounts counts = parameter_counts(model);
   double attention = 0;
   for (const BlockRun& run : model.runs) {
     attention += static_cast<double>(run.count * run.block.heads * run.block.head_dim);
   }
-  return 6 * static_cast<double>(parameters) + 12 * attention * static_cast<double>(seq);
+  return 4 * static_cast<double>(counts.total) + 2 * static_cast<double>(counts.trainable) +
+         12 * attention * static_cast<double>(seq);
 }
 
 }  // namespace
@@ -201,16 +211,24 @@ struct QuantityTable::Rows {
   const FlatLayout& layout(const Candidate& c, const ModelPart& part) {
     const bool by_unit = c.zero == 3;
     const Bucketing bucketing{by_unit ? 0 : traits.bucket_elements(c), by_unit};
-    const LayoutKey key{part.first_layer, part.layers,       c.tp, c.sp, by_unit,
-                        shard_ranks(c),   bucketing.elements};
+    const LayoutKey key{false, part.first_layer, part.layers,    c.tp,
+                        c.sp,  by_unit,          shard_ranks(c), bucketing.elements};
     const auto [found, fresh] = layouts.try_emplace(key);
     if (fresh) found->second = flat_layout(problem.model, part, shard_ranks(c), bucketing);
     return found->second;
   }
 
+  const FlatLayout& frozen(const Candidate& c, const ModelPart& part) {
+    const int ranks = c.zero == 3 ? shard_ranks(c) : 1;
+    const auto [found, fresh] =
+        layouts.try_emplace({true, part.first_layer, part.layers, c.tp, c.sp, true, ranks, 0});
+    if (fresh) found->second = frozen_layout(problem.model, part, ranks);
+    return found->second;
+  }
+
   const StageRow& stage(const Candidate& c, int number, const ModelPart& part,
-                        const FlatLayout& layout) {
-    const StageStep step = stage_step(problem, traits, c, number, part, layout);
+                        const Layouts& both) {
+    const StageStep step = stage_step(problem, traits, c, number, part, both.trained, both.frozen);
     StageKey key{.stage = number,
                  .stages = c.pp,
                  .first_layer = part.first_layer,
@@ -230,7 +248,7 @@ struct QuantityTable::Rows {
       key.zero = step.zero;
       key.overlap = step.overlap;
       key.by_unit = c.zero == 3;
-      key.ranks = layout.ranks;
+      key.ranks = both.trained.ranks;
       key.bucket_elements = key.by_unit ? 0 : traits.bucket_elements(c);
     }
     const auto [found, fresh] = stages.try_emplace(key);
@@ -241,10 +259,11 @@ struct QuantityTable::Rows {
   StageQuantities quantify_stage(const Candidate& c, int number) {
     const ModelPart part = model_part(problem.model, c, rank_at(c, {0, 0, number}));
     const FlatLayout& flat = layout(c, part);
-    const StageRow& row = stage(c, number, part, flat);
+    const Layouts both{flat, frozen(c, part)};
+    const StageRow& row = stage(c, number, part, both);
     StageQuantities q;
     add_peaks(q, row, problem.cluster.device.kind);
-    add_holdings(q, problem, traits, flat, c);
+    add_holdings(q, problem, traits, both, c);
     q.forward = row.forward;
     q.backward = row.backward;
     q.recompute = row.recompute;
@@ -255,7 +274,7 @@ struct QuantityTable::Rows {
     q.optimizer_bytes =
         static_cast<double>(flat.shard_numel()) * optimizer_bytes_each(problem.workload);
     q.optimizer_launches = static_cast<double>(flat.buckets.size());
-    add_messages(q, {problem, c, part, step_shape(problem, traits, c), flat,
+    add_messages(q, {problem, c, part, step_shape(problem, traits, c), flat, both.frozen,
                      traits.transport(problem.cluster.device.kind), traits.overlaps(c)});
     return q;
   }
@@ -263,8 +282,7 @@ struct QuantityTable::Rows {
 
 QuantityTable::QuantityTable(Problem problem, TargetTraits traits)
     : rows_(std::make_unique<Rows>()) {
-  rows_->flops_per_token = model_flops_per_token(
-      problem.model, parameter_counts(problem.model).total, problem.workload.seq);
+  rows_->flops_per_token = model_flops_per_token(problem.model, problem.workload.seq);
   rows_->problem = std::move(problem);
   rows_->traits = std::move(traits);
 }

@@ -23,8 +23,10 @@ std::vector<UnitWindows> windows_of(const StageStep& step) {
   const std::int64_t e = bytes_of(step.storage), g = step.shape.g();
   if (step.zero >= 3) {
     for (std::size_t unit = 0; unit < units.size(); ++unit) {
-      for (const std::size_t bucket : step.layout.read_by[unit]) {
-        units[unit].gathered.push_back(e * step.layout.buckets[bucket].numel);
+      for (const FlatLayout* layout : {&step.frozen, &step.layout}) {
+        for (const std::size_t bucket : layout->read_by[unit]) {
+          units[unit].gathered.push_back(e * layout->buckets[bucket].numel);
+        }
       }
     }
   }
@@ -335,11 +337,13 @@ std::array<Peaks, kWordCount<Phase>> StageRun::peaks() {
 }  // namespace
 
 StageStep stage_step(const Problem& problem, const TargetTraits& traits, const Candidate& c,
-                     int number, const ModelPart& part, const FlatLayout& layout) {
+                     int number, const ModelPart& part, const FlatLayout& layout,
+                     const FlatLayout& frozen) {
   return {.model = problem.model,
           .part = part,
           .shape = step_shape(problem, traits, c),
           .layout = layout,
+          .frozen = frozen,
           .recompute = c.recompute,
           .zero = c.zero >= 2 ? c.zero : 0,
           .overlap = traits.overlaps(c),

@@ -18,6 +18,7 @@ struct StageStep {
   ModelPart part;
   StepShape shape;
   const FlatLayout& layout;
+  const FlatLayout& frozen;
   Recompute recompute;
   int zero = 0;
   bool overlap = true;
@@ -27,10 +28,11 @@ struct StageStep {
   std::int64_t micro_batches = 1;
 };
 
-/// Of stage `number`, whose part and layout these are. Refers to the problem's model and the
-/// layout.
+/// Of stage `number`, whose part and layouts these are. Refers to the problem's model and the
+/// layouts.
 StageStep stage_step(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
-                     int number, const ModelPart& part, const FlatLayout& layout);
+                     int number, const ModelPart& part, const FlatLayout& layout,
+                     const FlatLayout& frozen);
 
 /// Peaks of each phase, holdings apart, in the order of Phase. Load, reduce and optimizer allocate
 /// nothing.

@@ -79,11 +79,15 @@ std::int64_t rotary_width(const BlockSpec& share) {
   return (share.heads + share.kv_heads) * share.head_dim;
 }
 
+void lora_forward(Script& script, const StepShape& s, const BlockSpec& share, BlockMatrix matrix);
+
 /// The first product of a pair: its input is gathered.
-void first_product(Script& script, const StepShape& s, const Tensor& y, const char* name) {
+void first_product(Script& script, const StepShape& s, const BlockSpec& share, const Tensor& y,
+                   BlockMatrix matrix) {
   const Tensor whole = whole_rows(s);
   script.make(whole).make(y);
-  product(script, s, name);
+  product(script, s, matrix == BlockMatrix::qkv ? "qkv" : "up projection");
+  lora_forward(script, s, share, matrix);
   script.drop(whole);
 }
 
@@ -131,11 +135,51 @@ void attention_core(Script& script, const StepShape& s, const BlockSpec& share,
   script.drop(dropped);
 }
 
+std::vector<Adapter> adapters(const StepShape& s, const BlockSpec& share, BlockMatrix matrix) {
+  return adapters_of(s.lora, share, s.hidden, matrix);
+}
+
+Tensor lora_state(const StepShape& s) { return {"lora", s.e() * s.tokens() * s.lora.rank}; }
+
+/// What the adapters of a matrix make of its input.
+void lora_forward(Script& script, const StepShape& s, const BlockSpec& share, BlockMatrix matrix) {
+  for (std::size_t i = 0; i < adapters(s, share, matrix).size(); ++i) {
+    script.make(lora_state(s));
+    product(script, s, "lora");
+  }
+}
+
+void lora_weight_gradient(Script& script, const StepShape& s, const BlockSpec& share,
+                          BlockMatrix matrix) {
+  for (const Adapter& each : adapters(s, share, matrix)) {
+    weight_gradient(script, s, "d_lora_B", each.outputs, s.lora.rank);
+    script.into(lora_state(s), "d_lora");
+    product(script, s, "d_lora");
+    weight_gradient(script, s, "d_lora_A", s.lora.rank, each.inputs);
+  }
+}
+
+/// Their part of the gradient of the matrix's input is added.
+void lora_input_gradient(Script& script, const StepShape& s, const BlockSpec& share,
+                         BlockMatrix matrix) {
+  for (std::size_t i = 0; i < adapters(s, share, matrix).size(); ++i) {
+    product(script, s, "d_input of lora");
+    script.drop(lora_state(s));
+  }
+}
+
+void drop_lora(Script& script, const StepShape& s, const BlockSpec& share) {
+  for (const BlockMatrix matrix :
+       {BlockMatrix::qkv, BlockMatrix::out, BlockMatrix::up, BlockMatrix::down}) {
+    for (std::size_t i = 0; i < adapters(s, share, matrix).size(); ++i) script.drop(lora_state(s));
+  }
+}
+
 /// Everything of a block's forward but its last projection.
 void make_state(Script& script, const StepShape& s, const BlockSpec& share, const BlockTensors& t) {
   script.make(t.n1).make(t.stats1);
   norm_forward(script, s, hidden_norm(s, share.norm));
-  first_product(script, s, t.qkv, "qkv");
+  first_product(script, s, share, t.qkv, BlockMatrix::qkv);
   if (share.qk_norm) {
     script.make(t.qk).make(t.qk_stats);
     norm_forward(script, s, query_norm(s, share));
@@ -143,6 +187,7 @@ void make_state(Script& script, const StepShape& s, const BlockSpec& share, cons
   }
   rotate(script, s, rotary_width(share));
   attention_core(script, s, share, t);
+  lora_forward(script, s, share, BlockMatrix::out);
   if (share.residual == Residual::sequential) {
     second_products(script, s, t.x1, {"out projection"});
   }
@@ -150,8 +195,9 @@ void make_state(Script& script, const StepShape& s, const BlockSpec& share, cons
     script.make(t.n2).make(t.stats2);
     norm_forward(script, s, hidden_norm(s, share.norm));
   }
-  first_product(script, s, t.up, "up projection");
+  first_product(script, s, share, t.up, BlockMatrix::up);
   script.make(t.act);
+  lora_forward(script, s, share, BlockMatrix::down);
 }
 
 void make_output(Script& script, const StepShape& s, const BlockSpec& share,
@@ -170,23 +216,26 @@ void drop_state(Script& script, const BlockTensors& t) {
   }
 }
 
-/// Gradient of a first product [n, m], and of its input n, which that gradient is written into.
-void first_product_backward(Script& script, const StepShape& s, const Tensor& input,
-                            const char* name, std::int64_t n, bool bias) {
-  const Tensor whole = whole_rows(s);
-  script.make(whole);
-  weight_gradient(script, s, name, n, s.hidden);
-  if (bias) bias_gradient(script, s, s.tokens(), n);
-  script.into(input, "d_input");
-  product(script, s, "d_input");
-  script.drop(whole);
+/// Gradients of a matrix [n, m] and its bias, over `rows` tokens, and of its adapters.
+void matrix_gradient(Script& script, const StepShape& s, const BlockSpec& share, BlockMatrix matrix,
+                     std::int64_t n, std::int64_t m, std::int64_t rows, bool bias) {
+  if (!s.lora.freezes()) {
+    weight_gradient(script, s, "d_weight", n, m);
+    if (bias) bias_gradient(script, s, rows, n);
+  }
+  lora_weight_gradient(script, s, share, matrix);
 }
 
-/// Gradients of a second product [hidden, m] and of its bias; the gradient of its input comes next.
-void second_product_weight(Script& script, const StepShape& s, const char* name, std::int64_t m,
-                           bool bias) {
-  weight_gradient(script, s, name, s.hidden, m);
-  if (bias) bias_gradient(script, s, s.local_tokens(), s.hidden);
+/// Of a first product, and of its input, which that gradient is written into.
+void first_product_backward(Script& script, const StepShape& s, const BlockSpec& share,
+                            BlockMatrix matrix, const Tensor& input, std::int64_t n, bool bias) {
+  const Tensor whole = whole_rows(s);
+  script.make(whole);
+  matrix_gradient(script, s, share, matrix, n, s.hidden, s.tokens(), bias);
+  script.into(input, "d_input");
+  product(script, s, "d_input");
+  lora_input_gradient(script, s, share, matrix);
+  script.drop(whole);
 }
 
 std::int64_t up_width(const BlockSpec& share, const BlockTensors& t) {
@@ -210,17 +259,20 @@ const Tensor& up_gradient(const BlockTensors& t) { return t.gated ? t.up : t.act
 
 void down_backward(Script& script, const StepShape& s, const BlockSpec& share,
                    const BlockTensors& t) {
-  second_product_weight(script, s, "d_down", share.ffn, share.mlp_bias);
+  matrix_gradient(script, s, share, BlockMatrix::down, s.hidden, share.ffn, s.local_tokens(),
+                  share.mlp_bias);
   script.into(t.act, "d_act");
   product(script, s, "d_act");
+  lora_input_gradient(script, s, share, BlockMatrix::down);
 }
 
 void out_backward(Script& script, const StepShape& s, const BlockSpec& share,
                   const BlockTensors& t) {
-  second_product_weight(script, s, "d_out_projection", share.heads * share.head_dim,
-                        share.out_bias);
+  matrix_gradient(script, s, share, BlockMatrix::out, s.hidden, share.heads * share.head_dim,
+                  s.local_tokens(), share.out_bias);
   script.make(t.d_out);
   product(script, s, "d_out");
+  lora_input_gradient(script, s, share, BlockMatrix::out);
 }
 
 /// d_out becomes the gradient of qkv, in its storage.
@@ -248,7 +300,8 @@ void core_backward(Script& script, const StepShape& s, const BlockSpec& share,
 
 void up_backward(Script& script, const StepShape& s, const BlockSpec& share,
                  const BlockTensors& t) {
-  first_product_backward(script, s, t.n2, "d_up", up_width(share, t), share.mlp_bias);
+  first_product_backward(script, s, share, BlockMatrix::up, t.n2, up_width(share, t),
+                         share.mlp_bias);
   script.drop(up_gradient(t));
   norm_backward(script, s, hidden_norm(s, share.norm));
   script.drop(t.n2).drop(t.stats2).drop(t.x1);
@@ -256,7 +309,8 @@ void up_backward(Script& script, const StepShape& s, const BlockSpec& share,
 
 void qkv_backward(Script& script, const StepShape& s, const BlockSpec& share,
                   const BlockTensors& t) {
-  first_product_backward(script, s, t.n1, "d_qkv", qkv_width(share), share.qkv_bias);
+  first_product_backward(script, s, share, BlockMatrix::qkv, t.n1, qkv_width(share),
+                         share.qkv_bias);
   script.drop(t.qkv);
   norm_backward(script, s, hidden_norm(s, share.norm));
   script.drop(t.n1).drop(t.stats1).drop(t.x);
@@ -284,12 +338,14 @@ void shared_input_backward(Script& script, const StepShape& s, const BlockSpec& 
                            const BlockTensors& t) {
   const Tensor whole = whole_rows(s);
   script.make(whole);
-  weight_gradient(script, s, "d_up", up_width(share, t), s.hidden);
-  if (share.mlp_bias) bias_gradient(script, s, s.tokens(), up_width(share, t));
-  weight_gradient(script, s, "d_qkv", qkv_width(share), s.hidden);
-  if (share.qkv_bias) bias_gradient(script, s, s.tokens(), qkv_width(share));
+  matrix_gradient(script, s, share, BlockMatrix::up, up_width(share, t), s.hidden, s.tokens(),
+                  share.mlp_bias);
+  matrix_gradient(script, s, share, BlockMatrix::qkv, qkv_width(share), s.hidden, s.tokens(),
+                  share.qkv_bias);
   script.into(t.n1, "d_input");
   product(script, s, "d_input");
+  lora_input_gradient(script, s, share, BlockMatrix::up);
+  lora_input_gradient(script, s, share, BlockMatrix::qkv);
   script.drop(whole).drop(up_gradient(t)).drop(t.qkv);
   norm_backward(script, s, hidden_norm(s, share.norm));
   script.drop(t.n1).drop(t.stats1).drop(t.x);
@@ -350,6 +406,7 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .recompute_core = recomputes_core(candidate.recompute),
       .hidden_dropout = problem.workload.hidden_dropout > 0,
       .attention_dropout = problem.workload.attention_dropout > 0,
+      .lora = problem.model.lora,
       .kernels = traits.kernels(problem.cluster.device.kind),
       .device = problem.cluster.device.kind,
   };
@@ -363,6 +420,7 @@ Script block_forward(const StepShape& s, const BlockSpec& block, Keep keep) {
   make_output(script, s, share, t);
   if (keep == Keep::nothing) {
     drop_state(script, t);
+    drop_lora(script, s, share);
   } else if (s.recompute_core) {
     script.drop(t.out).drop(t.saved);
   }
@@ -404,6 +462,7 @@ Script embedding_forward(const StepShape& s) {
 Script embedding_backward(const StepShape& s) {
   const Tensor whole = whole_rows(s);
   Script script;
+  if (s.lora.freezes()) return script;
   script.make(whole);
   embed_backward(script, s);
   script.drop(whole);
@@ -437,7 +496,7 @@ Script head_product_backward(const StepShape& s, std::int64_t rows) {
   const LogitTensors t = logits_of(s, rows);
   Script script;
   if (s.upcasts()) script.make(t.dlogits).drop(t.up);
-  weight_gradient(script, s, "d_head", s.vocab, s.hidden);
+  if (!s.lora.freezes()) weight_gradient(script, s, "d_head", s.vocab, s.hidden);
   script.into(hidden_rows(s, "nf"), "dnf");
   product(script, s, "dnf");
   return script.drop(s.upcasts() ? t.dlogits : t.logits);

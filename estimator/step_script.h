@@ -28,6 +28,7 @@ struct StepShape {
   LossKernel loss = LossKernel::plain;
   bool recompute_core = false;
   bool hidden_dropout = false, attention_dropout = false;
+  LoraSpec lora{};
   KernelSet kernels = KernelSet::in_place;
   DeviceKind device = DeviceKind::cpu;
 

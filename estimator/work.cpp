@@ -31,6 +31,19 @@ double accumulate_bytes(const StepShape& s, double weights) {
   return s.g() == s.e() ? 0 : weights * static_cast<double>(s.e() + 2 * s.g());
 }
 
+/// Flops of the adapters' forward per token: A and B of each.
+double lora_flops(const StepShape& s, const BlockSpec& b) {
+  const BlockSpec share = tensor_share(b, static_cast<int>(s.tp));
+  double flops = 0;
+  for (const BlockMatrix matrix :
+       {BlockMatrix::qkv, BlockMatrix::out, BlockMatrix::up, BlockMatrix::down}) {
+    for (const Adapter& each : adapters_of(s.lora, share, s.hidden, matrix)) {
+      flops += 2.0 * static_cast<double>(s.lora.rank * (each.inputs + each.outputs));
+    }
+  }
+  return flops;
+}
+
 int biases_of(const BlockSpec& b) {
   return (b.qkv_bias ? 1 : 0) + (b.out_bias ? 1 : 0) + (b.mlp_bias ? 2 : 0);
 }
@@ -100,7 +113,7 @@ Work block_forward_work(const StepShape& s, const BlockSpec& b) {
   const Widths w = widths_of(s, b);
   const double tokens = static_cast<double>(s.tokens());
   Work work;
-  work.matrix_flops = 2 * tokens * weights_of(w);
+  work.matrix_flops = tokens * (2 * weights_of(w) + lora_flops(s, b));
   work.bytes = static_cast<double>(s.e()) * tokens * forward_elements(s, b, w);
   // Norms, four products, residual copies, the activation; rotary positions, two norms of heads.
   const Parts parts = parts_of(s, b);
@@ -122,7 +135,9 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   const Widths w = widths_of(s, b);
   const double tokens = static_cast<double>(s.tokens());
   Work work;
-  work.matrix_flops = 4 * tokens * weights_of(w);  // gradients of inputs and of weights
+  // Gradients of inputs, and of the weights that are trained.
+  const bool frozen = s.lora.freezes();
+  work.matrix_flops = tokens * ((frozen ? 2 : 4) * weights_of(w) + 2 * lora_flops(s, b));
   // The activation reads its gradient and `up` and writes as much as `up`; each norm reads its
   // gradient and input and adds into dy; dq, dk, dv are copied and turned back, and normed heads
   // read with their input and written.
@@ -130,7 +145,8 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   const double elements = (w.ffn + 2 * w.up) + local_share(s) * 4 * parts.norms * w.hidden +
                           2 * qkv_width(w) + head_passes(parts, 3) * (w.attention + w.kv) +
                           bias_widths(b, w);
-  work.bytes = static_cast<double>(s.e()) * tokens * elements + accumulate_bytes(s, weights_of(w));
+  work.bytes = static_cast<double>(s.e()) * tokens * elements +
+               (frozen ? 0 : accumulate_bytes(s, weights_of(w)));
   // Eight products, the activation, norms, one copy; rotary positions, biases, sums.
   work.launches = 10 + parts.norms + (parts.rotary ? 1 : 0) + (parts.qk_norm ? 2 : 0) +
                   biases_of(b) + (s.g() == s.e() ? 0 : 4);
@@ -160,8 +176,9 @@ Work embedding_work(const StepShape& s) {
   const double tables = s.rotary ? 1 : 1 + local_share(s);
   Work work;
   // Rows are gathered and written; in backward dy is read and the gradient rows read and written.
-  work.bytes = width * ((tables + 1) * e + tables * (e + 2 * g));
-  work.launches = s.rotary ? 2 : 4;  // gathering and scattering per table
+  const bool frozen = s.lora.freezes();
+  work.bytes = width * ((tables + 1) * e + (frozen ? 0 : tables * (e + 2 * g)));
+  work.launches = (s.rotary ? 1 : 2) * (frozen ? 1 : 2);  // gathering and scattering per table
   return work;
 }
 
@@ -172,11 +189,13 @@ Work head_work(const StepShape& s) {
   const bool upcast = s.upcasts();
   const auto chunks = static_cast<double>(loss_chunks(s.loss, s.tokens()).count);
   Work work;
-  work.matrix_flops = 6 * tokens * hidden * vocab;
+  const bool frozen = s.lora.freezes();
+  work.matrix_flops = (frozen ? 4 : 6) * tokens * hidden * vocab;
   // The loss reads the logits and writes their gradient; upcasts read one type and write the other.
   // Each chunk adds to the whole weight gradient.
   const double loss_bytes = upcast ? 2 * c + 2 * (e + c) : 2 * e;
-  work.bytes = tokens * vocab * loss_bytes + chunks * accumulate_bytes(s, hidden * vocab);
+  work.bytes =
+      tokens * vocab * loss_bytes + (frozen ? 0 : chunks * accumulate_bytes(s, hidden * vocab));
   work.bytes += tokens * local_share(s) * hidden * 6 * e;  // final norm: 2 forward, 4 backward
   // Norm forwards and backwards; of each chunk the product, the loss and two products.
   work.launches = 2 + chunks * (4 + (upcast ? 2 : 0) + (s.g() == s.e() ? 0 : 1));

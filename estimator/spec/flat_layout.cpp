@@ -85,17 +85,17 @@ std::vector<std::vector<std::size_t>> buckets_read(const std::vector<FlatTensor>
   return read;
 }
 
-}  // namespace
-
-FlatLayout flat_layout(const ModelSpec& model, const ModelPart& part, int ranks,
-                       const Bucketing& bucketing) {
+/// Of the tensors that are trained, or of those that are not. `shared`: the two end stages sum the
+/// gradient of a matrix.
+FlatLayout lay_out(const ModelSpec& model, const ModelPart& part, bool trained, bool shared,
+                   int ranks, const Bucketing& bucketing) {
   FlatLayout layout;
   layout.ranks = ranks;
   for (PartTensor& tensor : part_tensors(model, part)) {
+    if (tensor.tensor.trained != trained) continue;
     const std::int64_t numel = tensor.tensor.numel();
     layout.tensors.push_back({std::move(tensor), 0, numel, 0});
   }
-  const bool shared = shares_embedding(model, part);
   LayoutBuilder builder(layout, bucketing);
   for (auto tensor = layout.tensors.rbegin(); tensor != layout.tensors.rend(); ++tensor) {
     builder.add(*tensor, shared && tensor->tensor.name == "embedding");
@@ -103,6 +103,23 @@ FlatLayout flat_layout(const ModelSpec& model, const ModelPart& part, int ranks,
   builder.close(false);
   layout.read_by = buckets_read(layout.tensors, static_cast<std::size_t>(part.head_unit()) + 1);
   return layout;
+}
+
+}  // namespace
+
+FlatLayout flat_layout(const ModelSpec& model, const ModelPart& part, int ranks,
+                       const Bucketing& bucketing) {
+  return lay_out(model, part, true, shares_embedding(model, part) && !model.lora.freezes(), ranks,
+                 bucketing);
+}
+
+FlatLayout frozen_layout(const ModelSpec& model, const ModelPart& part, int ranks) {
+  return lay_out(model, part, false, false, ranks, {.elements = 0, .by_unit = true});
+}
+
+FlatLayout frozen_layout(const ModelSpec& model, const Candidate& candidate, int rank) {
+  return frozen_layout(model, model_part(model, candidate, rank),
+                       candidate.zero == 3 ? shard_ranks(candidate) : 1);
 }
 
 FlatLayout flat_layout(const ModelSpec& model, int ranks, std::int64_t bucket_elements) {

@@ -31,8 +31,8 @@ struct FlatBucket {
   bool operator==(const FlatBucket&) const = default;
 };
 
-/// Parameters, gradients and optimizer states as flat buffers of equal geometry. With ZeRO rank
-/// r owns the r-th of `ranks` equal slices of every bucket.
+/// Trained parameters, gradients and optimizer states as flat buffers of equal geometry. With ZeRO
+/// rank r owns the r-th of `ranks` equal slices of every bucket.
 struct FlatLayout {
   std::vector<FlatTensor> tensors;  ///< in forward order
   std::vector<FlatBucket> buckets;  ///< in the order in which gradients become ready
@@ -54,13 +54,19 @@ struct Bucketing {
   bool by_unit = false;       ///< with its unit, whatever its size
 };
 
-/// Lays a part's tensors out in reverse forward order (the order in which backward completes their
-/// gradients), each padded to kFlatAlignment, and every bucket to a multiple of
+/// Lays a part's trained tensors out in reverse forward order (the order in which backward
+/// completes their gradients), each padded to kFlatAlignment, and every bucket to a multiple of
 /// ranks × kFlatAlignment; within a bucket those with partial gradients come last. The shared
 /// matrix of a tied head is completed by the embedding, so it stands last as the embedding does;
 /// held by two stages it is a bucket of its own, so that both lay it out alike.
 FlatLayout flat_layout(const ModelSpec& model, const ModelPart& part, int ranks,
                        const Bucketing& bucketing);
+
+/// The part's frozen tensors, which have no gradients: laid out for their gathering alone, by
+/// units.
+FlatLayout frozen_layout(const ModelSpec& model, const ModelPart& part, int ranks);
+/// What the built-in runtime lays out for a rank: sharded with ZeRO 3.
+FlatLayout frozen_layout(const ModelSpec& model, const Candidate& candidate, int rank);
 
 /// Of the whole model in one part.
 FlatLayout flat_layout(const ModelSpec& model, int ranks, std::int64_t bucket_elements);

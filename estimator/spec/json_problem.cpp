@@ -22,6 +22,14 @@ struct Fields<BlockSpec> {
 };
 
 template <>
+struct Fields<LoraSpec> {
+  static constexpr auto kFields = std::tuple{
+      Field{"rank", &LoraSpec::rank, kNatural},
+      Field{"targets", &LoraSpec::targets},
+  };
+};
+
+template <>
 struct Fields<BlockRun> {
   static constexpr auto kFields = std::tuple{
       Field{"count", &BlockRun::count, kNatural},
@@ -42,6 +50,7 @@ struct Fields<ModelSpec> {
       Field{"norm_eps", &ModelSpec::norm_eps},
       Field{"tied_embeddings", &ModelSpec::tied_embeddings},
       Field{"runs", &ModelSpec::runs},
+      Field{"lora", &ModelSpec::lora},
   };
 };
 

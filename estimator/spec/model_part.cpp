@@ -42,6 +42,12 @@ class PartBuilder {
       by_rows(prefix + "up", {share(b.ffn, 0)}, b.mlp_bias);
     }
     by_columns(prefix + "down", b.ffn, b.mlp_bias);
+    for (const BlockMatrix matrix :
+         {BlockMatrix::qkv, BlockMatrix::out, BlockMatrix::up, BlockMatrix::down}) {
+      for (const Adapter& each : adapters_of(model_.lora, b, model_.hidden, matrix)) {
+        adapter(prefix + std::string(word(each.target)), each, b, matrix);
+      }
+    }
   }
 
   void head() {
@@ -70,8 +76,13 @@ class PartBuilder {
     for (const Stretch& each : rows) height += each.count;
     std::vector<std::int64_t> shape{height};
     if (whole.size() == 2) shape.push_back(columns.count);
-    out_.push_back(
-        {{name, std::move(shape)}, whole, std::move(rows), columns, false, unit_, unit_});
+    out_.push_back({{name, std::move(shape), !model_.lora.freezes()},
+                    whole,
+                    std::move(rows),
+                    columns,
+                    false,
+                    unit_,
+                    unit_});
   }
 
   void whole(const std::string& name, const std::vector<std::int64_t>& shape) {
@@ -97,6 +108,36 @@ class PartBuilder {
   void vector_on_every_rank(const std::string& name) {
     whole(name, {model_.hidden});
     out_.back().partial_gradient = part_.sp;
+  }
+
+  /// A has the matrix's columns and B its rows, cut as they are. What is whole on every tensor rank
+  /// gets a part of its gradient from each: A of rows that are cut, B of columns that are.
+  void adapter(const std::string& name, const Adapter& each, const BlockSpec& b,
+               BlockMatrix matrix) {
+    const std::int64_t rank = model_.lora.rank;
+    const bool cuts_rows = matrix == BlockMatrix::qkv || matrix == BlockMatrix::up;
+    add(name + ".lora_A", {rank, each.inputs}, {{0, rank}},
+        cuts_rows ? Stretch{0, each.inputs} : share(each.inputs, 0));
+    trained(cuts_rows);
+    add(name + ".lora_B", {each.outputs, rank},
+        cuts_rows ? output_rows(each, b) : std::vector<Stretch>{{0, each.outputs}}, {0, rank});
+    trained(!cuts_rows);
+  }
+
+  void trained(bool partial_gradient) {
+    out_.back().tensor.trained = true;
+    out_.back().partial_gradient = partial_gradient && part_.tp > 1;
+  }
+
+  /// Of B: this rank's share of each of the parts that the adapter covers, counted from its first
+  /// row.
+  std::vector<Stretch> output_rows(const Adapter& each, const BlockSpec& b) const {
+    const std::int64_t width = b.heads * b.head_dim, kv = b.kv_heads * b.head_dim;
+    if (each.target == LoraTarget::qkv_proj) {
+      return {share(width, 0), share(kv, width), share(kv, width + kv)};
+    }
+    if (each.target == LoraTarget::gate_up_proj) return {share(b.ffn, 0), share(b.ffn, b.ffn)};
+    return {share(each.outputs, 0)};
   }
 
   /// `rows` are this rank's of a matrix that has tp times as many.

@@ -35,9 +35,13 @@ std::vector<ParameterTensor> parameter_tensors(const ModelSpec& model) {
 }
 
 ParameterCounts parameter_counts(const ModelSpec& model) {
-  std::int64_t total = 0;
-  for (const auto& tensor : parameter_tensors(model)) total += tensor.numel();
-  return {.total = total, .trainable = total, .active = total};
+  ParameterCounts counts;
+  for (const auto& tensor : parameter_tensors(model)) {
+    counts.total += tensor.numel();
+    counts.trainable += tensor.trained ? tensor.numel() : 0;
+  }
+  counts.active = counts.total;
+  return counts;
 }
 
 }  // namespace planwright

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/spec/lora.h"
 #include "estimator/spec/words.h"
 
 namespace planwright {
@@ -85,6 +86,7 @@ struct ModelSpec {
   double norm_eps = 1e-5;
   bool tied_embeddings = false;
   std::vector<BlockRun> runs;
+  LoraSpec lora;  ///< with one, what is not of it is frozen
 
   bool operator==(const ModelSpec&) const = default;
 
@@ -97,12 +99,14 @@ struct ModelSpec {
 /// and value are one matrix [(heads + 2 kv_heads) head_dim, hidden], gate and up one
 /// [2 ffn, hidden]. Matrices are [out, in].
 struct ParameterTensor {
-  std::string name;  ///< "embedding", "blocks.3.qkv.weight", "final_norm.weight", "head.weight"
+  std::string
+      name;  ///< "embedding", "blocks.3.qkv.weight", "blocks.3.q_proj.lora_A", "head.weight"
   std::vector<std::int64_t> shape;
+  bool trained = true;
   std::int64_t numel() const;
 };
 
-/// All trainable tensors in forward order. A tied head has no tensor of its own.
+/// All tensors in forward order. A tied head has no tensor of its own.
 std::vector<ParameterTensor> parameter_tensors(const ModelSpec& model);
 
 struct ParameterCounts {

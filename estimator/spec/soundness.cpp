@@ -71,6 +71,18 @@ void check_block(const Checked& at, const BlockSpec& block) {
   }
 }
 
+void check_lora(const ModelSpec& model, const Checked& at) {
+  constexpr std::int64_t kMostRank = 1 << 16;
+  if (model.lora.rank > kMostRank) {
+    at.refuse("lora.rank", std::to_string(model.lora.rank),
+              "must be at most " + std::to_string(kMostRank));
+  }
+  for (const BlockRun& run : model.runs) {
+    const std::string broken = broken_targets(model.lora, run.block);
+    if (!broken.empty()) at.refuse("lora.targets", "", broken);
+  }
+}
+
 void check_model(const ModelSpec& model, const std::string& source) {
   const Checked at(source, "model");
   at.name("name", model.name);
@@ -88,6 +100,7 @@ void check_model(const ModelSpec& model, const std::string& source) {
               "must be at most " + std::to_string(kMostLayers) + " blocks together");
   }
   require_countable(model, source);
+  check_lora(model, at);
 }
 
 void check_cluster(const ClusterSpec& cluster, const std::string& source) {
@@ -150,6 +163,13 @@ void require_sound(const Problem& problem, const std::string& source) {
   check_model(problem.model, source);
   check_cluster(problem.cluster, source);
   check_workload(problem.workload, source);
+  const bool adapts = problem.workload.job == Job::lora || problem.workload.job == Job::qlora;
+  if (adapts != problem.model.lora.freezes()) {
+    Checked(source, "model")
+        .refuse("lora.rank", std::to_string(problem.model.lora.rank),
+                adapts ? "must be at least 1 for the job " + std::string(word(problem.workload.job))
+                       : "must be 0 for a job without adapters");
+  }
   if (capacity(problem).value < 1) {
     Checked(source, "workload")
         .refuse("headroom", std::to_string(problem.workload.headroom.bytes.value) + " bytes",

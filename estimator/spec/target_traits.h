@@ -17,10 +17,11 @@ namespace planwright {
 
 /// What a holding has one element for.
 enum class HoldingOf {
-  flat_parameters,   ///< every trainable parameter, padding of the flat layout included
-  rope_table,        ///< cosine and sine, seq × head_dim / 2 each (none with learned positions)
-  step_counters,     ///< one scalar
-  factored_moments,  ///< a row and a column statistic per matrix, vectors whole: Adafactor's
+  flat_parameters,    ///< every trained parameter, padding of the flat layout included
+  frozen_parameters,  ///< the same of those that are not trained
+  rope_table,         ///< cosine and sine, seq × head_dim / 2 each (none with learned positions)
+  step_counters,      ///< one scalar
+  factored_moments,   ///< a row and a column statistic per matrix, vectors whole: Adafactor's
 };
 
 /// By what a holding's elements are divided.

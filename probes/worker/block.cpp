@@ -135,23 +135,38 @@ at::Tensor activation_backward(const BlockContext& c, BlockState& s) {
   return std::move(s.act);
 }
 
-/// Gradients of a second product's weight and bias, of which the latter counts each row once.
+/// Gradients of all that belongs to a second product; its bias counts each row once.
 void second_product_weight(const BlockContext& c, const at::Tensor& whole, const at::Tensor& input,
-                           const LinearWeights& w) {
-  weight_gradient(c.kernels, whole, input, {w.weight, w.weight_gradient, {}, {}});
-  if (w.bias.defined()) c.kernels.bias_backward(c.tensor.own_rows(whole), w.bias_gradient);
+                           const LinearWeights& w, const LoraStates& lora) {
+  weight_gradient(c.kernels, whole, input, w);
+  bias_gradient(c.kernels, c.tensor.own_rows(whole), w);
+  lora_weight_gradient(c.kernels, whole, input, w, lora);
+}
+
+/// Of a product's input; its adapters have no more to do.
+void add_input_gradient(const at::Tensor& dy, const LinearWeights& w, LoraStates& lora,
+                        const at::Tensor& d_input) {
+  accumulate_input_gradient(dy, w, d_input);
+  add_lora_input_gradient(lora, w, d_input);
+  lora.clear();
+}
+void product_input_gradient(const at::Tensor& dy, const LinearWeights& w, LoraStates& lora,
+                            const at::Tensor& d_input) {
+  input_gradient(dy, w, d_input);
+  add_lora_input_gradient(lora, w, d_input);
+  lora.clear();
 }
 
 void down_backward(const BlockContext& c, BlockState& s, const at::Tensor& whole) {
-  second_product_weight(c, whole, s.act, c.weights.down);
-  input_gradient(whole, c.weights.down, s.act);
+  second_product_weight(c, whole, s.act, c.weights.down, s.lora_down);
+  product_input_gradient(whole, c.weights.down, s.lora_down, s.act);
 }
 
 /// The gradient of attention's output, in new storage.
-at::Tensor out_backward(const BlockContext& c, const BlockState& s, const at::Tensor& whole) {
-  second_product_weight(c, whole, s.attention.out, c.weights.out);
+at::Tensor out_backward(const BlockContext& c, BlockState& s, const at::Tensor& whole) {
+  second_product_weight(c, whole, s.attention.out, c.weights.out, s.lora_out);
   at::Tensor d_out = empty_rows(whole, s.attention.out.size(1));
-  input_gradient(whole, c.weights.out, d_out);
+  product_input_gradient(whole, c.weights.out, s.lora_out, d_out);
   return d_out;
 }
 
@@ -173,20 +188,28 @@ void qkv_turned_back(const BlockContext& c, BlockState& s) {
   if (c.spec.qk_norm) norm_heads_backward(c, s);
 }
 
+/// Gradients of all that belongs to a first product.
+void first_product_weight(const BlockContext& c, const at::Tensor& dy, const LinearWeights& w,
+                          const LoraStates& lora, const at::Tensor& whole) {
+  weight_gradient(c.kernels, dy, whole, w);
+  bias_gradient(c.kernels, dy, w);
+  lora_weight_gradient(c.kernels, dy, whole, w, lora);
+}
+
 /// The product before the block's first half or second half: its weight's gradient, and that of its
 /// input n into n.
 void product_backward(const BlockContext& c, const at::Tensor& dy, const LinearWeights& w,
-                      const at::Tensor& n) {
+                      LoraStates& lora, const at::Tensor& n) {
   const at::Tensor whole = c.tensor.gathered(n);
-  weight_gradient(c.kernels, dy, whole, w);
-  input_gradient(dy, w, whole);
+  first_product_weight(c, dy, w, lora, whole);
+  product_input_gradient(dy, w, lora, whole);
   c.tensor.reduce(whole, n);
 }
 
 /// Of norm2 and the product behind it: dy += the gradient of the norm's input, which is `input`.
 void up_backward(const BlockContext& c, BlockState& s, at::Tensor d_up, const at::Tensor& input,
                  const at::Tensor& dy) {
-  product_backward(c, d_up, c.weights.up, s.n2);
+  product_backward(c, d_up, c.weights.up, s.lora_up, s.n2);
   d_up.reset();
   c.kernels.norm_backward(s.n2, input, s.stats2, c.weights.norm2, dy, true);
   s.n2.reset();
@@ -194,7 +217,7 @@ void up_backward(const BlockContext& c, BlockState& s, at::Tensor d_up, const at
 }
 
 void qkv_backward(const BlockContext& c, BlockState& s, const at::Tensor& x, const at::Tensor& dy) {
-  product_backward(c, s.qkv, c.weights.qkv, s.n1);
+  product_backward(c, s.qkv, c.weights.qkv, s.lora_qkv, s.n1);
   s.qkv.reset();
   c.kernels.norm_backward(s.n1, x, s.stats1, c.weights.norm1, dy, true);
 }
@@ -205,10 +228,10 @@ void shared_input_backward(const BlockContext& c, BlockState& s, at::Tensor d_up
   s.n2.reset();
   {
     const at::Tensor whole = c.tensor.gathered(s.n1);
-    weight_gradient(c.kernels, d_up, whole, c.weights.up);
-    weight_gradient(c.kernels, s.qkv, whole, c.weights.qkv);
-    input_gradient(d_up, c.weights.up, whole);
-    accumulate_input_gradient(s.qkv, c.weights.qkv, whole);
+    first_product_weight(c, d_up, c.weights.up, s.lora_up, whole);
+    first_product_weight(c, s.qkv, c.weights.qkv, s.lora_qkv, whole);
+    product_input_gradient(d_up, c.weights.up, s.lora_up, whole);
+    add_input_gradient(s.qkv, c.weights.qkv, s.lora_qkv, whole);
     c.tensor.reduce(whole, s.n1);
   }
   d_up.reset();
@@ -264,12 +287,15 @@ BlockState block_state(const BlockContext& c, const at::Tensor& x) {
     const at::Tensor whole = c.tensor.gathered(s.n1);
     s.qkv = empty_rows(whole, w.qkv.weight.size(0));
     linear(whole, w.qkv, s.qkv);
+    s.lora_qkv = lora_states(whole, w.qkv);
+    add_lora(s.lora_qkv, w.qkv, s.qkv);
   }
   if (c.spec.qk_norm) norm_heads(c, s);
   rotate(c, turned(c, s), false);
   attention_core(c, s);
+  s.lora_out = lora_states(s.attention.out, w.out);
   if (sequential(c)) {
-    s.x1 = project(c, {{s.attention.out, w.out}}, DropSite::attention_output, x);
+    s.x1 = project(c, {{s.attention.out, w.out, s.lora_out}}, DropSite::attention_output, x);
   }
 
   if (c.spec.residual == Residual::parallel_shared) {
@@ -281,6 +307,8 @@ BlockState block_state(const BlockContext& c, const at::Tensor& x) {
     const at::Tensor whole = c.tensor.gathered(s.n2);
     s.up = empty_rows(whole, w.up.weight.size(0));
     linear(whole, w.up, s.up);
+    s.lora_up = lora_states(whole, w.up);
+    add_lora(s.lora_up, w.up, s.up);
   }
   s.act = empty_rows(s.up, c.spec.ffn);
   if (c.spec.mlp == MlpKind::gated) {
@@ -288,13 +316,15 @@ BlockState block_state(const BlockContext& c, const at::Tensor& x) {
   } else {
     c.kernels.activation_forward(c.spec.activation, s.up, s.act);
   }
+  s.lora_down = lora_states(s.act, w.down);
   return s;
 }
 
 at::Tensor block_output(const BlockContext& c, const BlockState& s, const at::Tensor& x) {
   const BlockWeights& w = c.weights;
-  if (sequential(c)) return project(c, {{s.act, w.down}}, DropSite::mlp_output, s.x1);
-  return c.tensor.project({{s.attention.out, w.out}, {s.act, w.down}}, x, &x);
+  if (sequential(c)) return project(c, {{s.act, w.down, s.lora_down}}, DropSite::mlp_output, s.x1);
+  return c.tensor.project({{s.attention.out, w.out, s.lora_out}, {s.act, w.down, s.lora_down}}, x,
+                          &x);
 }
 
 void drop_recomputed(const BlockContext& c, BlockState& s) {

@@ -9,6 +9,7 @@
 #include "probes/worker/attention.h"
 #include "probes/worker/dropout.h"
 #include "probes/worker/kernels.h"
+#include "probes/worker/lora.h"
 #include "probes/worker/tensor_parallel.h"
 #include "probes/worker/weights.h"
 
@@ -38,6 +39,7 @@ struct BlockState {
   at::Tensor n2, stats2;  ///< n2 is n1 with one norm for both halves
   at::Tensor up;          ///< gate and up side by side if the block is gated
   at::Tensor act;
+  LoraStates lora_qkv, lora_out, lora_up, lora_down;
 };
 
 /// The block up to what makes its output. Allocates in the order of docs/runtime.md.

@@ -3,49 +3,27 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
-#include <utility>
-
 #include "probes/worker/device_memory.h"
 
 namespace planwright::worker {
 
 DataParallel::DataParallel(ModelState& state, const JobGroups& groups, bool overlap)
     : state_(state), groups_(groups), overlap_(overlap) {
-  for (const FlatBucket& bucket : state.layout.buckets)
-    buckets_.push_back({bucket, {}, {}, {}, {}});
-}
-
-const std::vector<std::size_t>& DataParallel::read_by(std::int64_t unit) const {
-  return state_.layout.read_by[static_cast<std::size_t>(unit)];
-}
-
-void DataParallel::begin_gather(std::size_t index) {
-  Bucket& bucket = buckets_[index];
-  if (bucket.parameters.defined()) return;
-  const AccountScope account(Account::parameters);
-  bucket.parameters = at::empty({bucket.at.numel}, state_.parameters.options());
-  groups_.shard->own(bucket.parameters)
-      .copy_(own_slice(state_, bucket.at, state_.parameters, true));
-  bucket.gathering = groups_.shard->begin_gather(bucket.parameters);
+  for (const FlatBucket& bucket : state.layout.buckets) buckets_.push_back({bucket, {}, {}});
+  if (!state.sharding.parameters) return;
+  for (const FlatParameters& flat : {state.frozen_parameters(), state.trained_parameters()}) {
+    gathered_.emplace_back(state, flat, *groups.shard);
+  }
 }
 
 void DataParallel::enter(std::int64_t unit, std::optional<std::int64_t> next) {
-  if (!shards_parameters()) return;
-  for (const std::size_t index : read_by(unit)) {
-    begin_gather(index);
-    buckets_[index].gathering.wait();
-    bind_parameters(state_, index, buckets_[index].parameters);
-  }
+  for (GatheredParameters& each : gathered_) each.open(unit);
   if (!overlap_ || !next) return;
-  for (const std::size_t index : read_by(*next)) begin_gather(index);
+  for (GatheredParameters& each : gathered_) each.begin(*next);
 }
 
 void DataParallel::leave(std::int64_t unit) {
-  if (!shards_parameters()) return;
-  for (const std::size_t index : read_by(unit)) {
-    bind_parameters(state_, index, {});
-    buckets_[index].parameters.reset();
-  }
+  for (GatheredParameters& each : gathered_) each.close(unit);
 }
 
 void DataParallel::open_gradients(std::int64_t unit) {
@@ -131,7 +109,7 @@ void DataParallel::sum_shared_embedding() {
 }
 
 void DataParallel::gather_parameters() {
-  if (groups_.shard->size() == 1 || shards_parameters()) return;
+  if (groups_.shard->size() == 1 || state_.sharding.parameters) return;
   for (const Bucket& bucket : buckets_) {
     groups_.shard->gather(bucket_view(state_.parameters, bucket.at));
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "probes/worker/gathered_parameters.h"
 #include "probes/worker/job_groups.h"
 #include "probes/worker/model_state.h"
 #include "probes/worker/windows.h"
@@ -39,18 +40,12 @@ class DataParallel : public Windows {
  private:
   struct Bucket {
     FlatBucket at;
-    at::Tensor parameters;  ///< gathered; with ZeRO 3 only
-    Pending gathering;
     at::Tensor gradients;  ///< with ZeRO 2 and 3 only while open
     Pending summing;
     bool begun = false;  ///< its gradients' sum
   };
 
-  bool shards_parameters() const { return state_.sharding.parameters; }
   bool shards_gradients() const { return state_.sharding.gradients; }
-  /// Buckets with a weight that the unit reads.
-  const std::vector<std::size_t>& read_by(std::int64_t unit) const;
-  void begin_gather(std::size_t bucket);
   at::Tensor gradients_of(const Bucket& bucket) const;
   void begin_sum(Bucket& bucket);
   void finish_sum(std::size_t bucket);
@@ -60,6 +55,7 @@ class DataParallel : public Windows {
   const JobGroups& groups_;
   bool overlap_;
   bool last_backward_ = false;
+  std::vector<GatheredParameters> gathered_;  ///< with ZeRO 3 only
   std::vector<Bucket> buckets_;
   std::optional<std::size_t> summing_;  ///< the one bucket whose sum is under way, ZeRO 2 and 3
 };

@@ -51,7 +51,8 @@ class Kernels {
   /// heads].
   virtual void norm_forward(const at::Tensor& x, const NormWeights& weights, const at::Tensor& y,
                             const at::Tensor& stats) const = 0;
-  /// dx = gradient, or dx += gradient if `add`. dx may be dy or x.
+  /// dx = gradient, or dx += gradient if `add`. dx may be dy or x. The weights' gradients are added
+  /// up if they are trained.
   virtual void norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& stats,
                              const NormWeights& weights, const at::Tensor& dx, bool add) const = 0;
 

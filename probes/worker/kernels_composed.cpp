@@ -149,8 +149,10 @@ class ComposedKernels : public Kernels {
     const at::Tensor unit = normalized(x, stats, w);
     const at::Tensor gradient = wide_copy(dy, stats);
     at::Tensor product = gradient * unit;
-    w.weight_gradient.add_(sum_of_rows(product));
-    if (centered(w)) w.bias_gradient.add_(sum_of_rows(gradient));
+    if (w.trained) {
+      w.weight_gradient.add_(sum_of_rows(product));
+      if (centered(w)) w.bias_gradient.add_(sum_of_rows(gradient));
+    }
     gradient.mul_(wide(w.weight, stats));
     at::mul_out(product, gradient, unit);
     unit.mul_(product.mean(-1, true));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <type_traits>
 
 #include "probes/worker/kernels.h"
@@ -143,18 +144,21 @@ void norm_backward_rows(const at::Tensor& dy, const at::Tensor& x, const at::Ten
                         const NormWeights& w, const at::Tensor& dx, bool add) {
   using A = Accumulation<T>;
   const std::int64_t width = x.size(-1), rows = stats.size(1);
-  const PartialSums<T> sums(kCentered ? 2 * width : width, x);
+  std::optional<PartialSums<T>> sums;
+  if (w.trained) sums.emplace(kCentered ? 2 * width : width, x);
+  const auto backward = w.trained ? row_loops::norm_backward<T, kCentered, true>
+                                  : row_loops::norm_backward<T, kCentered, false>;
   const NormRows<T> gradient(dy), from(x), to(dx);
   const A* mean = data<A>(stats);
   const A* reciprocal = mean + (kCentered ? rows : 0);
   over_rows(rows, width, [&](std::int64_t row) {
-    A* mine = sums.of_this_thread();
-    row_loops::norm_backward<T, kCentered>(gradient[row], from[row], data<T>(w.weight),
-                                           kCentered ? mean[row] : A(0), reciprocal[row], width,
-                                           to[row], add, mine, mine + width);
+    A* mine = sums ? sums->of_this_thread() : nullptr;
+    backward(gradient[row], from[row], data<T>(w.weight), kCentered ? mean[row] : A(0),
+             reciprocal[row], width, to[row], add, mine, sums ? mine + width : nullptr);
   });
-  sums.add_to(w.weight_gradient, 0);
-  if constexpr (kCentered) sums.add_to(w.bias_gradient, width);
+  if (!sums) return;
+  sums->add_to(w.weight_gradient, 0);
+  if constexpr (kCentered) sums->add_to(w.bias_gradient, width);
 }
 
 /// gradient[place(row)] += dy[row] for every row whose place is not negative. Threads share out the

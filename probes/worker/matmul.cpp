@@ -53,6 +53,7 @@ void accumulate_input_gradient(const at::Tensor& dy, const LinearWeights& w, con
 
 void weight_gradient(const Kernels& kernels, const at::Tensor& dy, const at::Tensor& x,
                      const LinearWeights& w) {
+  if (!w.trained) return;
   if (w.weight_gradient.scalar_type() == x.scalar_type()) {
     multiply_add(dy.t(), x, w.weight_gradient);
   } else {
@@ -60,7 +61,10 @@ void weight_gradient(const Kernels& kernels, const at::Tensor& dy, const at::Ten
     multiply(dy.t(), x, product);
     kernels.accumulate(w.weight_gradient, product);
   }
-  if (w.bias_gradient.defined()) kernels.bias_backward(dy, w.bias_gradient);
+}
+
+void bias_gradient(const Kernels& kernels, const at::Tensor& dy, const LinearWeights& w) {
+  if (w.trained && w.bias.defined()) kernels.bias_backward(dy, w.bias_gradient);
 }
 
 }  // namespace planwright::worker

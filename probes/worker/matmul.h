@@ -29,9 +29,11 @@ void input_gradient(const at::Tensor& dy, const LinearWeights& w, const at::Tens
 /// dx += dy W.
 void accumulate_input_gradient(const at::Tensor& dy, const LinearWeights& w, const at::Tensor& dx);
 
-/// The weight's gradient += dyᵀ x, and the bias's += the sum of dy's rows. If gradients are wider
-/// than activations the product is first made in the activations' type.
+/// The weight's gradient += dyᵀ x, if it is trained. If gradients are wider than activations the
+/// product is first made in the activations' type.
 void weight_gradient(const Kernels& kernels, const at::Tensor& dy, const at::Tensor& x,
                      const LinearWeights& w);
+/// The bias's gradient += the sum of dy's rows, if there is one.
+void bias_gradient(const Kernels& kernels, const at::Tensor& dy, const LinearWeights& w);
 
 }  // namespace planwright::worker

@@ -94,6 +94,15 @@ Slot norm_slot(NormWeights& w, bool bias) {
   return bias ? Slot{&w.bias, &w.bias_gradient} : Slot{&w.weight, &w.weight_gradient};
 }
 
+AdapterWeights& adapter_of(BlockWeights& w, LoraTarget target) {
+  for (LinearWeights* matrix : {&w.qkv, &w.out, &w.up, &w.down}) {
+    for (AdapterWeights& each : matrix->adapters) {
+      if (each.target == target) return each;
+    }
+  }
+  throw std::logic_error("no matrix of a block has an adapter " + std::string(word(target)));
+}
+
 /// `name` is what comes after "blocks.N.".
 Slot block_slot(BlockWeights& w, const std::string& name) {
   const std::size_t dot = name.find('.');
@@ -107,6 +116,10 @@ Slot block_slot(BlockWeights& w, const std::string& name) {
   if (layer == "out") return linear_slot(w.out, bias);
   if (layer == "gate_up" || layer == "up") return linear_slot(w.up, bias);
   if (layer == "down") return linear_slot(w.down, bias);
+  if (const auto target = from_word<LoraTarget>(layer)) {
+    AdapterWeights& adapter = adapter_of(w, *target);
+    return linear_slot(name.substr(dot + 1) == "lora_A" ? adapter.a : adapter.b, false);
+  }
   throw std::logic_error("no weight of a block is called " + name);
 }
 
@@ -132,12 +145,12 @@ std::vector<Slot> slots_of(ModelState& state, const PartTensor& tensor) {
 
 /// Calls body(slot, view) for every weight of a bucket.
 template <class Body>
-void over_bucket(ModelState& state, std::size_t bucket, const at::Tensor& storage,
-                 const Body& body) {
-  for (const FlatTensor& tensor : state.layout.tensors) {
+void over_bucket(ModelState& state, const FlatLayout& layout, std::size_t bucket,
+                 const at::Tensor& storage, const Body& body) {
+  for (const FlatTensor& tensor : layout.tensors) {
     if (tensor.bucket != static_cast<int>(bucket)) continue;
     const at::Tensor view =
-        storage.defined() ? view_in_bucket(storage, state.layout, tensor) : at::Tensor();
+        storage.defined() ? view_in_bucket(storage, layout, tensor) : at::Tensor();
     for (const Slot& slot : slots_of(state, tensor)) body(slot, view);
   }
 }
@@ -170,11 +183,14 @@ RotaryTables rotary_tables(const ModelSpec& model, std::int64_t seq,
 /// Weights without views, of the right kinds.
 ModelWeights unbound_weights(const ModelSpec& model, const ModelPart& part,
                              const at::TensorOptions& options) {
+  const bool trained = !model.lora.freezes();
   ModelWeights w;
   w.options = options;
+  w.embedding.trained = w.head.trained = trained;
   const auto norm = [&](NormWeights& weights, NormKind kind) {
     weights.kind = kind;
     weights.eps = model.norm_eps;
+    weights.trained = trained;
   };
   for (std::int64_t i = 0; i < part.layers; ++i) {
     const BlockSpec& block = model.block(part.first_layer + i);
@@ -183,25 +199,36 @@ ModelWeights unbound_weights(const ModelSpec& model, const ModelPart& part,
     norm(weights.norm2, block.norm);
     norm(weights.q_norm, NormKind::rms_norm);
     norm(weights.k_norm, NormKind::rms_norm);
+    const BlockSpec share = tensor_share(block, part.tp);
+    for (const auto& [which, matrix] : {std::pair{BlockMatrix::qkv, &weights.qkv},
+                                        {BlockMatrix::out, &weights.out},
+                                        {BlockMatrix::up, &weights.up},
+                                        {BlockMatrix::down, &weights.down}}) {
+      matrix->trained = trained;
+      for (const Adapter& each : adapters_of(model.lora, share, model.hidden, which)) {
+        matrix->adapters.push_back({each.target, each.first, {}, {}});
+      }
+    }
   }
   norm(w.final_norm, model.runs.back().block.norm);
   return w;
 }
 
-/// A bucket's initial values go to `parameters`: whole, or this rank's slice of it.
-void initialize_bucket(ModelState& state, std::size_t index, std::uint64_t seed) {
-  const FlatBucket& bucket = state.layout.buckets[index];
+/// A bucket's initial values go to its flat buffer: whole, or this rank's slice of it.
+void initialize_bucket(ModelState& state, const FlatParameters& flat, std::size_t index,
+                       std::uint64_t seed) {
+  const FlatBucket& bucket = flat.layout.buckets[index];
   const bool sharded = state.sharding.parameters;
-  const at::Tensor storage = sharded ? at::empty({bucket.numel}, state.parameters.options())
-                                     : bucket_view(state.parameters, bucket);
+  const at::Tensor storage =
+      sharded ? at::empty({bucket.numel}, flat.values.options()) : bucket_view(flat.values, bucket);
   storage.zero_();
-  for (const FlatTensor& tensor : state.layout.tensors) {
+  for (const FlatTensor& tensor : flat.layout.tensors) {
     if (tensor.bucket != static_cast<int>(index)) continue;
-    initialize(view_in_bucket(storage, state.layout, tensor), tensor, seed);
+    initialize(view_in_bucket(storage, flat.layout, tensor), tensor, seed);
   }
-  if (!sharded) return bind_parameters(state, index, storage);
-  const std::int64_t numel = bucket.numel / state.layout.ranks;
-  own_slice(state, bucket, state.parameters, true)
+  if (!sharded) return bind_parameters(state, flat.layout, index, storage);
+  const std::int64_t numel = bucket.numel / flat.layout.ranks;
+  own_slice(flat.layout, state.sharding, bucket, flat.values, true)
       .copy_(storage.narrow(0, state.sharding.rank * numel, numel));
 }
 
@@ -231,22 +258,27 @@ at::Tensor bucket_view(const at::Tensor& flat, const FlatBucket& bucket) {
   return flat.narrow(0, bucket.begin, bucket.numel);
 }
 
-at::Tensor own_slice(const ModelState& state, const FlatBucket& bucket, const at::Tensor& flat,
-                     bool sharded) {
-  const int ranks = state.layout.ranks;
-  const std::int64_t numel = bucket.numel / ranks;
+at::Tensor own_slice(const FlatLayout& layout, const Sharding& sharding, const FlatBucket& bucket,
+                     const at::Tensor& flat, bool sharded) {
+  const std::int64_t numel = bucket.numel / layout.ranks;
   const std::int64_t begin =
-      sharded ? bucket.begin / ranks : bucket.begin + state.sharding.rank * numel;
+      sharded ? bucket.begin / layout.ranks : bucket.begin + sharding.rank * numel;
   return flat.narrow(0, begin, numel);
 }
 
-void bind_parameters(ModelState& state, std::size_t bucket, const at::Tensor& storage) {
-  over_bucket(state, bucket, storage,
+at::Tensor own_slice(const ModelState& state, const FlatBucket& bucket, const at::Tensor& flat,
+                     bool sharded) {
+  return own_slice(state.layout, state.sharding, bucket, flat, sharded);
+}
+
+void bind_parameters(ModelState& state, const FlatLayout& layout, std::size_t bucket,
+                     const at::Tensor& storage) {
+  over_bucket(state, layout, bucket, storage,
               [](const Slot& slot, const at::Tensor& view) { *slot.weight = view; });
 }
 
 void bind_gradients(ModelState& state, std::size_t bucket, const at::Tensor& storage) {
-  over_bucket(state, bucket, storage,
+  over_bucket(state, state.layout, bucket, storage,
               [](const Slot& slot, const at::Tensor& view) { *slot.gradient = view; });
 }
 
@@ -256,20 +288,28 @@ ModelState load_model(const Problem& problem, const ModelPart& part, const FlatL
   const auto options = [&](DType type) {
     return at::TensorOptions(scalar_type(type)).device(device);
   };
-  ModelState state{layout, part, sharding,
-                   {},     {},   unbound_weights(problem.model, part, options(recipe.storage))};
-  const auto buffer = [&](Account which, DType type, bool sharded) {
+  ModelState state;
+  state.layout = layout;
+  state.frozen_layout = frozen_layout(problem.model, part, sharding.parameters ? layout.ranks : 1);
+  state.part = part;
+  state.sharding = sharding;
+  state.weights = unbound_weights(problem.model, part, options(recipe.storage));
+  const auto buffer = [&](Account which, const FlatLayout& laid_out, DType type, bool sharded) {
     const AccountScope account(which);
-    return at::empty({sharded ? layout.shard_numel() : layout.numel}, options(type));
+    return at::empty({sharded ? laid_out.shard_numel() : laid_out.numel}, options(type));
   };
-  state.parameters = buffer(Account::parameters, recipe.storage, sharding.parameters);
-  state.gradients = buffer(Account::gradients, recipe.gradient, sharding.gradients);
+  state.frozen =
+      buffer(Account::parameters, state.frozen_layout, recipe.storage, sharding.parameters);
+  state.parameters = buffer(Account::parameters, layout, recipe.storage, sharding.parameters);
+  state.gradients = buffer(Account::gradients, layout, recipe.gradient, sharding.gradients);
   const AccountScope account(Account::parameters);
-  for (std::size_t i = 0; i < layout.buckets.size(); ++i) {
-    initialize_bucket(state, i, seed);
-    if (!sharding.gradients) {
-      bind_gradients(state, i, bucket_view(state.gradients, layout.buckets[i]));
+  for (const FlatParameters& flat : {state.frozen_parameters(), state.trained_parameters()}) {
+    for (std::size_t i = 0; i < flat.layout.buckets.size(); ++i) {
+      initialize_bucket(state, flat, i, seed);
     }
+  }
+  for (std::size_t i = 0; i < layout.buckets.size() && !sharding.gradients; ++i) {
+    bind_gradients(state, i, bucket_view(state.gradients, layout.buckets[i]));
   }
   if (problem.model.positions == Positions::rotary) {
     state.weights.rotary = rotary_tables(problem.model, problem.workload.seq,

@@ -20,15 +20,25 @@ struct Sharding {
   int rank = 0;
 };
 
-/// Parameters and gradients as flat buffers, and the model's weights as views into them. A buffer
-/// is [layout.numel], or [layout.shard_numel()] where it is sharded.
+/// A flat buffer and how it is laid out; [layout.numel], or [layout.shard_numel()] where it is
+/// sharded.
+struct FlatParameters {
+  const FlatLayout& layout;
+  const at::Tensor& values;
+};
+
+/// Parameters and gradients as flat buffers, and the model's weights as views into them.
 struct ModelState {
-  FlatLayout layout;
+  FlatLayout layout;  ///< of what is trained
+  FlatLayout frozen_layout;
   ModelPart part;
   Sharding sharding;
-  at::Tensor parameters;  ///< storage type
-  at::Tensor gradients;   ///< gradient type; not set
+  at::Tensor parameters, frozen;  ///< storage type
+  at::Tensor gradients;           ///< gradient type; not set
   ModelWeights weights;
+
+  FlatParameters trained_parameters() const { return {layout, parameters}; }
+  FlatParameters frozen_parameters() const { return {frozen_layout, frozen}; }
 };
 
 /// Builds the buffers and sets the weights: matrices and embeddings uniform with a standard
@@ -43,14 +53,18 @@ ModelState load_model(const Problem& problem, const FlatLayout& layout, std::uin
                       at::Device device);
 
 /// Lets the weights of one bucket's tensors be views into `storage`, which holds that bucket alone;
-/// an undefined one takes the views away.
-void bind_parameters(ModelState& state, std::size_t bucket, const at::Tensor& storage);
+/// an undefined one takes the views away. `layout`: either of the state's.
+void bind_parameters(ModelState& state, const FlatLayout& layout, std::size_t bucket,
+                     const at::Tensor& storage);
 void bind_gradients(ModelState& state, std::size_t bucket, const at::Tensor& storage);
 
 /// A whole bucket of a flat buffer that is not sharded.
 at::Tensor bucket_view(const at::Tensor& flat, const FlatBucket& bucket);
 
-/// The slice of a bucket that the state's rank owns, of either buffer.
+/// The slice of a bucket that the rank owns, of a buffer of this layout.
+at::Tensor own_slice(const FlatLayout& layout, const Sharding& sharding, const FlatBucket& bucket,
+                     const at::Tensor& flat, bool sharded);
+/// Of parameters or gradients that are trained.
 at::Tensor own_slice(const ModelState& state, const FlatBucket& bucket, const at::Tensor& flat,
                      bool sharded);
 

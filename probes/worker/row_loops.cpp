@@ -91,7 +91,7 @@ FOR_EACH_ISA void norm(const T* x, const T* weight, const T* bias, Accumulation<
 }
 
 // With n = (x - mean) r and g = dy w: dx = r (g - [mean of g] - n mean(g n)).
-template <class T, bool kCentered>
+template <class T, bool kCentered, bool kTrained>
 FOR_EACH_ISA void norm_backward(const T* dy, const T* x, const T* weight, Accumulation<T> mean,
                                 Accumulation<T> reciprocal, std::int64_t width, T* dx, bool add,
                                 Accumulation<T>* d_weight, Accumulation<T>* d_bias) {
@@ -101,8 +101,8 @@ FOR_EACH_ISA void norm_backward(const T* dy, const T* x, const T* weight, Accumu
   for (std::int64_t i = 0; i < width; ++i) {
     const A n = (wide(x[i]) - mean) * reciprocal;
     const A g = wide(dy[i]) * wide(weight[i]);
-    d_weight[i] += wide(dy[i]) * n;
-    if constexpr (kCentered) d_bias[i] += wide(dy[i]);
+    if constexpr (kTrained) d_weight[i] += wide(dy[i]) * n;
+    if constexpr (kTrained && kCentered) d_bias[i] += wide(dy[i]);
     if constexpr (kCentered) sum_g += g;
     sum_gn += g * n;
   }
@@ -290,12 +290,16 @@ FOR_EACH_ISA void drop(const T* x, const T* residual, std::int64_t n, const Drop
   template void gated<T, Kind>(const T*, const T*, std::int64_t, T*);     \
   template void gated_backward<T, Kind>(T*, T*, const T*, std::int64_t);
 
+#define INSTANTIATE_NORM_BACKWARD(T, kCentered, kTrained)                                     \
+  template void norm_backward<T, kCentered, kTrained>(                                        \
+      const T*, const T*, const T*, Accumulation<T>, Accumulation<T>, std::int64_t, T*, bool, \
+      Accumulation<T>*, Accumulation<T>*);
+
 #define INSTANTIATE_NORM(T, kCentered)                                                          \
   template void norm<T, kCentered>(const T*, const T*, const T*, Accumulation<T>, std::int64_t, \
                                    T*, Accumulation<T>*, Accumulation<T>*);                     \
-  template void norm_backward<T, kCentered>(const T*, const T*, const T*, Accumulation<T>,      \
-                                            Accumulation<T>, std::int64_t, T*, bool,            \
-                                            Accumulation<T>*, Accumulation<T>*);
+  INSTANTIATE_NORM_BACKWARD(T, kCentered, true)                                                 \
+  INSTANTIATE_NORM_BACKWARD(T, kCentered, false)
 
 #define INSTANTIATE(T)                                                                             \
   INSTANTIATE_NORM(T, true)                                                                        \

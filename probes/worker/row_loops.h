@@ -15,8 +15,8 @@ template <class T, bool kCentered>
 void norm(const T* x, const T* weight, const T* bias, Accumulation<T> eps, std::int64_t width, T* y,
           Accumulation<T>* mean, Accumulation<T>* reciprocal);
 
-/// The gradient of one row; weight and bias gradients are added up. dx may be dy.
-template <class T, bool kCentered>
+/// The gradient of one row. kTrained: weight and bias gradients are added up. dx may be dy or x.
+template <class T, bool kCentered, bool kTrained>
 void norm_backward(const T* dy, const T* x, const T* weight, Accumulation<T> mean,
                    Accumulation<T> reciprocal, std::int64_t width, T* dx, bool add,
                    Accumulation<T>* d_weight, Accumulation<T>* d_bias);

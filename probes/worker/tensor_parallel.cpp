@@ -47,6 +47,7 @@ at::Tensor TensorParallel::project(std::initializer_list<Product> products, cons
       } else {
         linear(each.a, w, sum);
       }
+      add_lora(each.lora, each.weights, sum);
     }
   };
   if (sp_) {
@@ -59,8 +60,8 @@ at::Tensor TensorParallel::project(std::initializer_list<Product> products, cons
     } else {
       y.copy_(group_.own(whole));
     }
-    for (const auto& [a, w] : products) {
-      if (w.bias.defined()) y.add_(w.bias);
+    for (const Product& each : products) {
+      if (each.weights.bias.defined()) y.add_(each.weights.bias);
     }
     return y;
   }

@@ -7,6 +7,7 @@
 
 #include "probes/worker/group.h"
 #include "probes/worker/kernels.h"
+#include "probes/worker/lora.h"
 #include "probes/worker/weights.h"
 
 /// A stage's matrices shared out among tensor ranks: columns of the first matrix of a pair, rows of
@@ -33,11 +34,12 @@ class TensorParallel {
   /// All rows: `rows` itself, or with sequence parallelism gathered in new storage.
   at::Tensor gathered(const at::Tensor& rows) const;
 
-  /// In new storage, this rank's rows of the sum over products and ranks of a Wᵀ + bias, and of
-  /// `residual` if it is there; [local rows, width of `like`].
+  /// In new storage, this rank's rows of the sum over products and ranks of a Wᵀ + bias, of
+  /// what their adapters add, and of `residual` if it is there; [local rows, width of `like`].
   struct Product {
     const at::Tensor& a;
     const LinearWeights& weights;
+    const LoraStates& lora;
   };
   at::Tensor project(std::initializer_list<Product> products, const at::Tensor& like,
                      const at::Tensor* residual) const;

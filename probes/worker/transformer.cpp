@@ -237,6 +237,7 @@ void Pass::block_backward(std::int64_t layer, bool rebuilt, const at::Tensor& dy
 void Pass::embedding_backward(const at::Tensor& dy) {
   const std::int64_t unit = c_.part.embedding_unit();
   const EmbeddingWeights& w = c_.weights.embedding;
+  if (!w.trained) return;
   c_.windows.open_gradients(unit);
   if (c_.dropout.hidden > 0) drop(dy, embedding_mask(), dy);
   {

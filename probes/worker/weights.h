@@ -16,14 +16,27 @@ struct NormWeights {
   double eps = 0;
   at::Tensor weight, weight_gradient;
   at::Tensor bias, bias_gradient;  ///< layer norm only
+  bool trained = true;
 };
+
+struct AdapterWeights;
 
 struct LinearWeights {
   at::Tensor weight, weight_gradient;  ///< [out, in]
   at::Tensor bias, bias_gradient;      ///< [out]
+  bool trained = true;
+  std::vector<AdapterWeights> adapters{};  ///< in the order of adapters_of
+};
+
+/// Low-rank matrices beside the rows [first, first + out) of another.
+struct AdapterWeights {
+  LoraTarget target;
+  std::int64_t first = 0;
+  LinearWeights a, b;  ///< [rank, in], [out, rank]
 };
 
 struct EmbeddingWeights {
+  bool trained = true;
   at::Tensor tokens, tokens_gradient;        ///< [vocab, hidden]
   at::Tensor positions, positions_gradient;  ///< [max_positions, hidden], learned ones only
 };

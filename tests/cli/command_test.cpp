@@ -199,6 +199,7 @@ pp = 1
 hsdp = 1
 zero = [0, 1]
 recompute = "full"
+loss = "plain"
 micro_batch = [1, 2]
 )");
   EXPECT_EQ(json("estimate study.toml", 3)["candidate"]["zero"], 0);

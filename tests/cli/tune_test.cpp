@@ -32,6 +32,7 @@ pp = 1
 zero = [0, 1]
 micro_batch = [1, 4]
 recompute = ["none"]
+loss = "plain"
 [budget]
 probes = 2
 steps = 2

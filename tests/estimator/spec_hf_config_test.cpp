@@ -107,7 +107,8 @@ TEST(SpecHfConfig, Gpt2IsReadInEveryField) {
                            .rope_theta = 10000.0,
                            .norm_eps = 1e-5,
                            .tied_embeddings = true,
-                           .runs = {{12, block}}};
+                           .runs = {{12, block}},
+                           .lora = {}};
   EXPECT_EQ(model, expected);
 }
 
@@ -130,7 +131,8 @@ TEST(SpecHfConfig, Qwen2IsReadInEveryField) {
                            .rope_theta = 1e6,
                            .norm_eps = 1e-6,
                            .tied_embeddings = true,
-                           .runs = {{24, block}}};
+                           .runs = {{24, block}},
+                           .lora = {}};
   EXPECT_EQ(model, expected);
 }
 

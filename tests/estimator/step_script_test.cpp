@@ -29,12 +29,14 @@ StepShape shape_of(const ModelSpec& model, Precision precision, int micro_batch 
 std::array<Peaks, kWordCount<Phase>> micro_batch_peaks(const StepShape& shape,
                                                        const ModelSpec& model, bool recompute) {
   const FlatLayout layout = flat_layout(model, 1, 1 << 20);
+  const FlatLayout frozen = frozen_layout(model, whole_model(model), 1);
   Recompute how;
   if (recompute) how.kind = RecomputeKind::full;
   return stage_peaks({.model = model,
                       .part = whole_model(model),
                       .shape = shape,
                       .layout = layout,
+                      .frozen = frozen,
                       .recompute = how});
 }
 
@@ -165,16 +167,93 @@ std::int64_t net(const Script& script) {
   return simulator.live().allocated().value;
 }
 
-TEST(BlockScripts, BackwardReleasesWhatForwardKept) {
-  for (const ModelSpec& model : {tiny_llama(), tiny_gpt()}) {
-    const StepShape shape = shape_of(model, Precision::bf16, 3);
-    const BlockSpec& block = model.runs[0].block;
-    const std::int64_t backward = net(block_backward(shape, block));
-    EXPECT_EQ(net(block_forward(shape, block, Keep::state)) + backward, 0);
-    EXPECT_EQ(net(block_forward(shape, block, Keep::nothing)) +
-                  net(block_rebuild(shape, block, false)) + backward,
-              0);
+/// Of each option of a block and of each way to run it, one.
+std::vector<ModelSpec> block_kinds() {
+  std::vector<ModelSpec> kinds{tiny_llama(), tiny_gpt()};
+  for (const Residual residual : {Residual::parallel, Residual::parallel_shared}) {
+    for (ModelSpec model : {tiny_llama(), tiny_gpt()}) {
+      model.runs[0].block.residual = residual;
+      kinds.push_back(model);
+    }
   }
+  kinds.push_back(tiny_llama());
+  kinds.back().runs[0].block.qk_norm = true;
+  for (std::size_t i = 0, given = kinds.size(); i < given; ++i) {
+    kinds.push_back(kinds[i]);
+    kinds.back().lora = {3, all_linear(kinds[i].block(0))};
+  }
+  return kinds;
+}
+
+std::vector<StepShape> ways_to_run(const StepShape& shape) {
+  std::vector<StepShape> ways(5, shape);
+  ways[1].attention = AttentionKernel::eager;
+  ways[2].attention = AttentionKernel::eager;
+  ways[2].hidden_dropout = ways[2].attention_dropout = true;
+  ways[3].tp = 2;
+  ways[3].sp = true;
+  ways[4].kernels = KernelSet::composed;
+  return ways;
+}
+
+TEST(BlockScripts, BackwardReleasesWhatForwardKept) {
+  for (const ModelSpec& model : block_kinds()) {
+    const BlockSpec& block = model.runs[0].block;
+    StepShape of_model = shape_of(model, Precision::bf16, 3);
+    for (StepShape shape : ways_to_run(of_model)) {
+      const std::int64_t backward = net(block_backward(shape, block));
+      EXPECT_EQ(net(block_forward(shape, block, Keep::state)) + backward, 0);
+      EXPECT_EQ(net(block_forward(shape, block, Keep::nothing)) +
+                    net(block_rebuild(shape, block, false)) + backward,
+                0);
+      shape.recompute_core = true;
+      EXPECT_EQ(net(block_forward(shape, block, Keep::state)) + net(block_backward(shape, block)),
+                0);
+    }
+  }
+}
+
+/// Bytes against the tiny Llama's block of MicroBatchPeaks, whose state and output are 18816 + u.
+TEST(BlockScripts, KeepWhatEachTechniqueNeeds) {
+  const auto kept = [](const ModelSpec& model, const StepShape& shape) {
+    return net(block_forward(shape, model.block(0), Keep::state)) - 18816 - 1536;
+  };
+  const ModelSpec llama = tiny_llama();
+  const StepShape shape = shape_of(llama, Precision::fp32);
+  EXPECT_EQ(kept(llama, shape), 0);
+
+  StepShape eager = shape;
+  eager.attention = AttentionKernel::eager;
+  constexpr std::int64_t kLse = 256, kWeights = 4 * 4 * 16 * 16, kOut = 2048;
+  EXPECT_EQ(kept(llama, eager), kWeights - kLse);
+  StepShape selective = shape;
+  selective.recompute_core = eager.recompute_core = true;
+  EXPECT_EQ(kept(llama, selective), -kLse - kOut);
+  EXPECT_EQ(kept(llama, eager), -kLse - kOut) << "whatever it makes again";
+
+  ModelSpec normed = llama;
+  normed.runs[0].block.qk_norm = true;
+  EXPECT_EQ(kept(normed, shape), 4 * 16 * (32 + 16) + 4 * 16 * (4 + 2));
+  ModelSpec parallel = llama;
+  parallel.runs[0].block.residual = Residual::parallel;
+  EXPECT_EQ(kept(parallel, shape), -1536);
+  parallel.runs[0].block.residual = Residual::parallel_shared;
+  EXPECT_EQ(kept(parallel, shape), -2 * 1536 - 64);
+  ModelSpec adapted = llama;
+  adapted.lora = {3, {LoraTarget::q_proj, LoraTarget::down_proj}};
+  EXPECT_EQ(kept(adapted, shape_of(adapted, Precision::fp32)), 2 * 4 * 16 * 3);
+}
+
+/// 16 tokens in eight chunks of two: each has an eighth of the logits (3200), and what is alive at
+/// the first one is alive at the last.
+TEST(MicroBatchPeaks, OfAChunkedLossHoldAChunkOfTheLogits) {
+  StepShape shape = shape_of(tiny_llama(), Precision::fp32);
+  shape.loss = LossKernel::chunked;
+  EXPECT_EQ(tensors(shape, tiny_llama(), false, Phase::loss), 47296 - 3200 + 400);
+  StepShape bf16 = shape_of(tiny_llama(), Precision::bf16);
+  const std::int64_t plain = tensors(bf16, tiny_llama(), false, Phase::loss);
+  bf16.loss = LossKernel::fused;
+  EXPECT_EQ(tensors(bf16, tiny_llama(), false, Phase::loss), plain - 4 * 16 * 50);
 }
 
 TEST(BlockScripts, NameTheirTensorsInTheOrderOfTheRuntime) {

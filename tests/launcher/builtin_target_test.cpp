@@ -116,7 +116,8 @@ struct RuleCase {
 
 TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
   const RuleCase cases[] = {
-      {"trains_all_weights", [](Problem& p, Candidate&) { p.workload.job = Job::lora; }},
+      {"trains", [](Problem& p, Candidate&) { p.workload.job = Job::inference; }},
+      {"frozen_as_stored", [](Problem& p, Candidate&) { p.workload.job = Job::qlora; }},
       {"known_optimizer",
        [](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::adam8bit; }},
       {"known_optimizer",
@@ -167,8 +168,7 @@ TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
          p.workload.hidden_dropout = 0.1;
          p.cluster.device.kind = DeviceKind::cuda;
        }},
-      {"flash_without_dropout",
-       [](Problem& p, Candidate&) { p.workload.attention_dropout = 0.1; }},
+      {"flash_without_dropout", [](Problem& p, Candidate&) { p.workload.attention_dropout = 0.1; }},
       {"dropout_of_each_half",
        [](Problem& p, Candidate&) {
          p.workload.hidden_dropout = 0.1;

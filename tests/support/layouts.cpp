@@ -142,7 +142,10 @@ bool is_plain(LayoutModel which) {
   return which == LayoutModel::gpt_tied || which == LayoutModel::llama;
 }
 
-bool is_gpt(LayoutModel which) { return which != LayoutModel::llama && which != LayoutModel::qwen; }
+bool is_gpt(LayoutModel which) {
+  return which != LayoutModel::llama && which != LayoutModel::qwen &&
+         which != LayoutModel::llama_lora;
+}
 
 /// Windows and dropped weights are not the flash kernel's.
 bool needs_eager(LayoutModel which) {
@@ -201,13 +204,15 @@ ModelSpec layout_model(LayoutModel which) {
   block.norm = gpt ? NormKind::layer_norm : NormKind::rms_norm;
   block.qkv_bias = block.out_bias = block.mlp_bias = gpt;
   if (which == LayoutModel::neox) block.residual = Residual::parallel;
-  if (which == LayoutModel::gptj) block.residual = Residual::parallel_shared;
+  if (which == LayoutModel::gptj || which == LayoutModel::gptj_lora)
+    block.residual = Residual::parallel_shared;
   if (which == LayoutModel::qwen) {
     block.qk_norm = true;
     block.sliding_window = 9;
   }
   const bool parallel = block.residual != Residual::sequential;
-  constexpr std::array kNames{"gpt, tied", "llama", "gpt, dropout", "qwen", "neox", "gptj"};
+  constexpr std::array kNames{"gpt, tied", "llama", "gpt, dropout", "qwen",
+                              "neox",      "gptj",  "llama, lora",  "gptj, lora"};
   ModelSpec model;
   model.name = kNames[static_cast<std::size_t>(which)];
   model.hidden = gpt ? 40 : 44;
@@ -216,6 +221,11 @@ ModelSpec layout_model(LayoutModel which) {
   model.positions = gpt && !parallel ? Positions::learned : Positions::rotary;
   model.tied_embeddings = gpt && !parallel;
   model.runs = {{5, block}};
+  using enum LoraTarget;
+  if (which == LayoutModel::llama_lora) {
+    model.lora = {3, {q_proj, v_proj, o_proj, gate_proj, up_proj, down_proj}};
+  }
+  if (which == LayoutModel::gptj_lora) model.lora = {2, {qkv_proj, o_proj, up_proj, down_proj}};
   return model;
 }
 
@@ -246,6 +256,7 @@ Problem layout_problem(LayoutModel which, const Candidate& candidate, Precision 
   problem.workload.recipe = traits.recipe(precision).value();
   problem.workload.seq = kSeq;
   problem.workload.global_batch = kGlobalBatch;
+  if (problem.model.lora.freezes()) problem.workload.job = Job::lora;
   if (which == LayoutModel::gpt_dropout) {
     problem.workload.hidden_dropout = 0.1;
     problem.workload.attention_dropout = 0.2;

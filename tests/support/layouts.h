@@ -20,11 +20,13 @@ enum class LayoutModel {
   gpt_dropout,  ///< the first with dropout everywhere
   qwen,         ///< the second with normed queries and keys and a sliding window
   neox,         ///< parallel residual with two norms
-  gptj          ///< parallel residual with one
+  gptj,         ///< parallel residual with one
+  llama_lora,   ///< the second with adapters on parts of its fused matrices
+  gptj_lora     ///< the sixth with adapters on whole ones
 };
-inline constexpr std::array kLayoutModels{LayoutModel::gpt_tied,    LayoutModel::llama,
-                                          LayoutModel::gpt_dropout, LayoutModel::qwen,
-                                          LayoutModel::neox,        LayoutModel::gptj};
+inline constexpr std::array kLayoutModels{
+    LayoutModel::gpt_tied, LayoutModel::llama, LayoutModel::gpt_dropout, LayoutModel::qwen,
+    LayoutModel::neox,     LayoutModel::gptj,  LayoutModel::llama_lora,  LayoutModel::gptj_lora};
 ModelSpec layout_model(LayoutModel which);
 
 /// Kernels of attention and loss and what is recomputed between them, over few of the layouts: with

@@ -26,17 +26,17 @@ ModelSpec sample_model() {
                         .out_bias = true,
                         .mlp_bias = true,
                         .sliding_window = 64};
-  return {
-      .name = "sample",
-      .family = "llama",
-      .hidden = 256,
-      .vocab = 4096,
-      .max_positions = 1024,
-      .positions = Positions::learned,
-      .rope_theta = 500000.0,
-      .norm_eps = 1e-6,
-      .tied_embeddings = true,
-      .runs = {{3, block}, {2, BlockSpec{.heads = 8, .kv_heads = 8, .head_dim = 32, .ffn = 9}}}};
+  return {.name = "sample",
+          .family = "llama",
+          .hidden = 256,
+          .vocab = 4096,
+          .max_positions = 1024,
+          .positions = Positions::learned,
+          .rope_theta = 500000.0,
+          .norm_eps = 1e-6,
+          .tied_embeddings = true,
+          .runs = {{3, block}, {2, BlockSpec{.heads = 8, .kv_heads = 8, .head_dim = 32, .ffn = 9}}},
+          .lora = {}};
 }
 
 ClusterSpec sample_cluster() {

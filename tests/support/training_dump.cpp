@@ -43,11 +43,17 @@ std::int64_t numel_of(const std::vector<PartTensor>& parts) {
   return sum;
 }
 
+std::vector<ParameterTensor> trained_tensors(const ModelSpec& model) {
+  auto tensors = parameter_tensors(model);
+  std::erase_if(tensors, [](const ParameterTensor& tensor) { return !tensor.trained; });
+  return tensors;
+}
+
 /// The whole model's values, put together from the ranks' parts.
 class Assembly {
  public:
   explicit Assembly(const ModelSpec& model) {
-    for (const ParameterTensor& tensor : parameter_tensors(model)) {
+    for (const ParameterTensor& tensor : trained_tensors(model)) {
       begins_[tensor.name] = values_.size();
       values_.resize(values_.size() + static_cast<std::size_t>(tensor.numel()), kMissing);
     }
@@ -101,7 +107,8 @@ TrainingDump read_training_dump(const std::string& prefix, const ModelSpec& mode
   Assembly gradients(model), weights(model);
   for (int rank = 0; rank < candidate.world(); ++rank) {
     if (place_of(candidate, rank).dp != 0) continue;
-    const auto parts = part_tensors(model, model_part(model, candidate, rank));
+    auto parts = part_tensors(model, model_part(model, candidate, rank));
+    std::erase_if(parts, [](const PartTensor& part) { return !part.tensor.trained; });
     const std::string mine = prefix + "." + std::to_string(rank);
     const auto of_gradients = read_doubles(mine + ".gradients", 1 + numel_of(parts));
     dump.loss = of_gradients.front();
@@ -118,7 +125,7 @@ std::vector<TensorDifference> tensor_differences(const ModelSpec& model,
                                                  const std::vector<double>& expected) {
   std::vector<TensorDifference> differences;
   std::size_t begin = 0;
-  for (const ParameterTensor& tensor : parameter_tensors(model)) {
+  for (const ParameterTensor& tensor : trained_tensors(model)) {
     const auto end = begin + static_cast<std::size_t>(tensor.numel());
     if (end > actual.size() || end > expected.size()) {
       throw std::logic_error("fewer numbers than the model has parameters");

@@ -9,7 +9,7 @@
 namespace planwright::testing {
 
 /// What the ranks of a training job wrote because of TrainJob::dump, put together. Tensors stand
-/// one after another in the order of parameter_tensors.
+/// one after another in the order of parameter_tensors, those that are trained.
 struct TrainingDump {
   double loss = 0;                ///< of the first step
   std::vector<double> gradients;  ///< of the first step

@@ -25,6 +25,9 @@ struct Reference {
 /// The same micro-batches through autograd.
 Reference by_autograd(const LoadedModel& loaded, const Dropout& dropout = {}) {
   std::map<std::string, at::Tensor> weights;
+  for (const FlatTensor& tensor : loaded.state.frozen_layout.tensors) {
+    weights[tensor.tensor.name] = tensor_view(loaded.state.frozen, tensor);
+  }
   for (const FlatTensor& tensor : loaded.state.layout.tensors) {
     const at::Tensor view = tensor_view(loaded.state.parameters, tensor);
     weights[tensor.tensor.name] = view.detach().clone().requires_grad_(true);
@@ -126,7 +129,8 @@ TEST_P(Gradients, do_not_change_by_a_bit_with_recompute) {
 }
 
 // A bfloat16 has 8 bits and a half 11; what a gradient loses on its way through two blocks was
-// measured at up to 2.4 % of the tensor's largest value and 0.3 %, so a slip in a formula
+// measured at up to 2.4 % of the tensor's largest value and 0.3 %, and at up to 4.9 % and 0.55 %
+// where heads are normed or a matrix has adapters, which round once more. So a slip in a formula
 // stands out and rounding does not.
 /// Both kernel sets with each kernel whose arithmetic depends on the type.
 std::vector<LoadedModel::How> narrow_ways() {
@@ -147,7 +151,10 @@ TEST_P(Gradients, in_narrow_types_are_those_of_the_same_weights_in_fp32_to_their
     LoadedModel narrow(GetParam().model, recipe);
     LoadedModel wide(GetParam().model, Precision::fp32);
     wide.state.parameters.copy_(narrow.state.parameters);
-    const double tolerance = precision == Precision::bf16 ? 0.04 : 0.005;
+    wide.state.frozen.copy_(narrow.state.frozen);
+    const ModelSpec& model = GetParam().model;
+    const double roundings = model.block(0).qk_norm || model.lora.freezes() ? 1.5 : 1;
+    const double tolerance = roundings * (precision == Precision::bf16 ? 0.04 : 0.005);
     for (const auto& how : narrow_ways()) {
       const auto expected = wide.run(how);
       const auto actual = narrow.run(how);

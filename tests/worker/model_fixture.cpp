@@ -49,9 +49,17 @@ std::vector<NamedModel> model_kinds() {
   ModelSpec shared = tiny_llama();
   shared.runs.front().block.residual = Residual::parallel_shared;
   shared.runs.front().block.qkv_bias = shared.runs.front().block.mlp_bias = true;
-  return {{"gpt", tiny_gpt()}, {"gpt_tied", tied},     {"llama", tiny_llama()},
-          {"qwen", qwen},      {"mixed", mixed},       {"normed", normed},
-          {"neox", neox},      {"shared_norm", shared}};
+  using enum LoraTarget;
+  ModelSpec adapted = normed;
+  adapted.lora = {3, {q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj}};
+  ModelSpec adapted_shared = shared;
+  adapted_shared.tied_embeddings = true;
+  adapted_shared.lora = {2, {qkv_proj, o_proj, gate_up_proj}};
+  return {{"gpt", tiny_gpt()},     {"gpt_tied", tied},
+          {"llama", tiny_llama()}, {"qwen", qwen},
+          {"mixed", mixed},        {"normed", normed},
+          {"neox", neox},          {"shared_norm", shared},
+          {"adapted", adapted},    {"adapted_shared", adapted_shared}};
 }
 
 LoadedModel::LoadedModel(const ModelSpec& model, Precision precision)
@@ -61,10 +69,12 @@ LoadedModel::LoadedModel(const ModelSpec& model, const PrecisionRecipe& recipe)
     : problem(problem_of(model, recipe)),
       state(load_model(problem, flat_layout(model, 1, kBucketElements), kSeed, at::kCPU)) {
   at::manual_seed(kSeed);
-  for (const FlatTensor& tensor : state.layout.tensors) {
-    const at::Tensor view = tensor_view(state.parameters, tensor);
-    const at::Tensor noise = at::rand_like(view).sub_(0.5);
-    view.dim() == 1 ? view.add_(noise) : view.add_(noise.mul_(0.4));
+  for (const FlatParameters& flat : {state.frozen_parameters(), state.trained_parameters()}) {
+    for (const FlatTensor& tensor : flat.layout.tensors) {
+      const at::Tensor view = tensor_view(flat.values, tensor);
+      const at::Tensor noise = at::rand_like(view).sub_(0.5);
+      view.dim() == 1 ? view.add_(noise) : view.add_(noise.mul_(0.4));
+    }
   }
 }
 

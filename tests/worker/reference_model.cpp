@@ -55,6 +55,14 @@ class Reference {
     return bias ? y + weight(name + ".bias") : y;
   }
 
+  /// What an adapter adds, 0 without it.
+  at::Tensor lora(const std::string& prefix, LoraTarget target, const at::Tensor& x) const {
+    const std::string name = prefix + std::string(word(target));
+    if (weights_.count(name + ".lora_A") == 0) return at::zeros({}, x.options());
+    const at::Tensor h = at::matmul(x, weight(name + ".lora_A").t());
+    return at::matmul(h, weight(name + ".lora_B").t());
+  }
+
   at::Tensor norm(NormKind kind, const std::string& name, const at::Tensor& x) const {
     const at::Tensor centered = kind == NormKind::layer_norm ? x - x.mean(-1, true) : x;
     const at::Tensor deviation = (centered.square().mean(-1, true) + model_.norm_eps).sqrt();
@@ -81,10 +89,13 @@ class Reference {
 
   at::Tensor attention(const BlockSpec& b, std::int64_t layer, const std::string& prefix,
                        const at::Tensor& x) const {
-    const at::Tensor qkv = linear(prefix + "qkv", b.qkv_bias, x)
-                               .view({batch_, seq_, b.heads + 2 * b.kv_heads, b.head_dim})
-                               .transpose(1, 2);
-    const auto parts = qkv.split_with_sizes({b.heads, b.kv_heads, b.kv_heads}, 1);
+    using enum LoraTarget;
+    const at::Tensor qkv = linear(prefix + "qkv", b.qkv_bias, x) + lora(prefix, qkv_proj, x);
+    const std::int64_t d = b.head_dim;
+    auto parts = qkv.split_with_sizes({b.heads * d, b.kv_heads * d, b.kv_heads * d}, 2);
+    for (const auto& [i, target] : {std::pair{0, q_proj}, {1, k_proj}, {2, v_proj}}) {
+      parts[i] = (parts[i] + lora(prefix, target, x)).view({batch_, seq_, -1, d}).transpose(1, 2);
+    }
     const std::int64_t sharing = b.heads / b.kv_heads;
     const auto normed = [&](const at::Tensor& heads, const char* name) {
       return b.qk_norm ? norm(NormKind::rms_norm, prefix + name, heads) : heads;
@@ -101,18 +112,23 @@ class Reference {
         scores.masked_fill(unseen, -std::numeric_limits<double>::infinity()).softmax(-1);
     const at::Tensor seen = dropped(weights, DropSite::attention_weights, layer);
     const at::Tensor out = at::matmul(seen, v).transpose(1, 2).reshape({batch_, seq_, -1});
-    return linear(prefix + "out", b.out_bias, out);
+    return linear(prefix + "out", b.out_bias, out) + lora(prefix, o_proj, out);
   }
 
   at::Tensor mlp(const BlockSpec& b, const std::string& prefix, const at::Tensor& x) const {
+    using enum LoraTarget;
     at::Tensor inner;
     if (b.mlp == MlpKind::gated) {
-      const auto parts = linear(prefix + "gate_up", b.mlp_bias, x).chunk(2, -1);
-      inner = activation(b.activation, parts[0]) * parts[1];
+      const at::Tensor both =
+          linear(prefix + "gate_up", b.mlp_bias, x) + lora(prefix, gate_up_proj, x);
+      const auto parts = both.chunk(2, -1);
+      inner = activation(b.activation, parts[0] + lora(prefix, gate_proj, x)) *
+              (parts[1] + lora(prefix, up_proj, x));
     } else {
-      inner = activation(b.activation, linear(prefix + "up", b.mlp_bias, x));
+      inner =
+          activation(b.activation, linear(prefix + "up", b.mlp_bias, x) + lora(prefix, up_proj, x));
     }
-    return linear(prefix + "down", b.mlp_bias, inner);
+    return linear(prefix + "down", b.mlp_bias, inner) + lora(prefix, down_proj, inner);
   }
 
   const ModelSpec& model_;

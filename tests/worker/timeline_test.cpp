@@ -31,8 +31,9 @@ std::vector<Instant> predicted(const Problem& problem, const Candidate& candidat
   const ModelPart part = model_part(problem.model, candidate, rank);
   const FlatLayout layout =
       flat_layout(problem.model, candidate, rank, traits.bucket_elements(candidate));
+  const FlatLayout frozen = frozen_layout(problem.model, candidate, rank);
   return estimator::stage_timeline(estimator::stage_step(
-      problem, traits, candidate, place_of(candidate, rank).pp, part, layout));
+      problem, traits, candidate, place_of(candidate, rank).pp, part, layout, frozen));
 }
 
 std::string line(const std::optional<Instant>& instant) {

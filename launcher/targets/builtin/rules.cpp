@@ -175,12 +175,14 @@ std::vector<Rule> recompute_rules() {
 
 std::vector<Rule> workload_rules() {
   return {
-      {"trains_all_weights",
-       [](const Problem& p, const Candidate&) {
-         return p.workload.job != Job::pretrain && p.workload.job != Job::finetune;
-       },
-       "the built-in runtime trains all weights and nothing else",
-       "use --job pretrain or --job finetune, or another --target", kRuntime},
+      {"trains",
+       [](const Problem& p, const Candidate&) { return p.workload.job == Job::inference; },
+       "the built-in runtime trains and does nothing else",
+       "use --job pretrain, finetune or lora, or another --target", kRuntime},
+      {"frozen_as_stored",
+       [](const Problem& p, const Candidate&) { return p.workload.job == Job::qlora; },
+       "the built-in runtime quantises no frozen weights", "use --job lora, or another --target",
+       kRuntime},
       {"known_optimizer",
        [](const Problem& p, const Candidate&) {
          return p.workload.optimizer == OptimizerKind::adam8bit ||

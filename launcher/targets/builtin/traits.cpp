@@ -45,6 +45,7 @@ std::vector<Holding> holdings() {
   return {
       // account     of               bytes each     copies sharded from   to   when        source
       {parameters, flat_parameters, storage_bytes, 1, zero<3>, kFrom, kTo, nullptr, kSource},
+      {parameters, frozen_parameters, storage_bytes, 1, zero<3>, kFrom, kTo, nullptr, kSource},
       {parameters, rope_table, table_bytes, 1, nothing, kFrom, kTo, nullptr, kSource},
       {gradients, flat_parameters, gradient_bytes, 1, zero<2>, kFrom, kTo, nullptr, kSource},
       {optimizer, flat_parameters, master_bytes, 1, zero<1>, kFrom, kTo, has_master, kSource},

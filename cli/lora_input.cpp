@@ -1,0 +1,73 @@
+#include "cli/lora_input.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace planwright::cli {
+namespace {
+
+// Source: Hugging Face PEFT's LoraConfig.r, and its modules for Llama.
+constexpr std::int64_t kUsualRank = 8;
+const std::vector<LoraTarget> kUsualTargets{LoraTarget::q_proj, LoraTarget::v_proj};
+
+/// PEFT's word for every matrix of a block.
+constexpr const char* kAllLinear = "all-linear";
+
+const Setting* job_setting(const Settings& settings, std::string_view name) {
+  return settings.find(Table::job, name);
+}
+
+void refuse_adapters(const Settings& settings, Job job) {
+  for (const char* name : {"lora-rank", "lora-targets", "quant"}) {
+    if (const Setting* setting = job_setting(settings, name)) {
+      refuse(*setting, fmt::format("is for the jobs lora and qlora; this one is {}", word(job)));
+    }
+  }
+}
+
+/// A frozen base that is not stored as it is.
+void refuse_quantised(const Settings& settings, Job job) {
+  const Setting* quant = job_setting(settings, "quant");
+  if (job == Job::lora && quant != nullptr && quant->text != "none") {
+    refuse(*quant, "is for the job qlora; this one is lora");
+  }
+}
+
+LoraTarget parse_target(const Setting& name) {
+  if (const auto target = from_word<LoraTarget>(name.text)) return *target;
+  std::vector<std::string> valid = all_words<LoraTarget>();
+  valid.emplace_back(kAllLinear);
+  refuse(name, "must be some of " + join_words(valid), nearest_word(name.text, valid));
+}
+
+std::vector<LoraTarget> parse_targets(const Setting& list, const ModelSpec& model) {
+  if (list.text == kAllLinear) return all_linear(model.block(0));
+  std::vector<LoraTarget> targets;
+  for (const Setting& name : split_list(list)) targets.push_back(parse_target(name));
+  std::sort(targets.begin(), targets.end());
+  targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
+  for (const BlockRun& run : model.runs) {
+    const std::string broken = broken_targets({kUsualRank, targets}, run.block);
+    if (!broken.empty()) refuse(list, broken);
+  }
+  return targets;
+}
+
+}  // namespace
+
+LoraSpec read_lora(const Settings& settings, Job job, const ModelSpec& model) {
+  if (job != Job::lora && job != Job::qlora) {
+    refuse_adapters(settings, job);
+    return {};
+  }
+  refuse_quantised(settings, job);
+  LoraSpec lora{kUsualRank, kUsualTargets};
+  if (const Setting* rank = job_setting(settings, "lora-rank")) lora.rank = parse_count(*rank, 1);
+  if (const Setting* list = job_setting(settings, "lora-targets")) {
+    lora.targets = parse_targets(*list, model);
+  }
+  return lora;
+}
+
+}  // namespace planwright::cli
