@@ -149,8 +149,9 @@ namespace {
 
 /// Where each of `rows` tokens is among this rank's rows of the vocabulary, and which are not.
 struct LocalRows {
-  LocalRows(const StepShape& s, std::int64_t rows)
-      : index{"index", s.tp > 1 ? 8 * rows : 0}, outside{"outside", s.tp > 1 ? rows : 0} {}
+  LocalRows(const StepShape& s, std::int64_t rows, Account account = Account::activations)
+      : index{"index", s.tp > 1 ? 8 * rows : 0, account},
+        outside{"outside", s.tp > 1 ? rows : 0, account} {}
 
   void make(Script& script) const {
     script.make(index).make(outside);
@@ -173,6 +174,15 @@ struct WideRows {
   Tensor copy;
 };
 
+/// The sum of the losses of some rows, in doubles; on a CPU they are first copied to be ones.
+void sum_losses(Script& script, const StepShape& s, std::int64_t rows, Account account) {
+  const Tensor losses{"losses", s.c() * rows, account}, sum{"sum", 8, account};
+  const bool copied = s.device == DeviceKind::cpu && s.c() < 8;
+  script.make(losses).make(sum);
+  pass(script, {"doubles", copied ? 8 * rows : 0, account});
+  script.drop(sum).drop(losses);
+}
+
 /// The largest logits and the sums of this rank's columns, each then put together over the ranks.
 void shared_cross_entropy(Script& script, const StepShape& s, std::int64_t all) {
   const auto numbers = [&](const char* name, std::int64_t count) {
@@ -180,23 +190,21 @@ void shared_cross_entropy(Script& script, const StepShape& s, std::int64_t all) 
   };
   const Tensor sums = numbers("sums", 2 * all), largest = numbers("largest", all);
   const WideRows wide(s, all);
-  const LocalRows local(s, wide.rows);
+  const LocalRows local(s, wide.rows, Account::communication);
   script.make(sums).make(largest);
   if (composed(s)) {
     pass(script, wide.copy);
-    script.make(wide.copy);
-    local.make(script);
-    pass(script, numbers("of_target", wide.rows));
-    local.drop(script);
-    script.drop(wide.copy);
-  }
-  if (composed(s)) {
-    script.make(wide.copy);
-    local.make(script);
-    const Tensor ones = numbers("ones", wide.rows), losses = numbers("losses", wide.rows);
-    script.make(ones).make(losses).drop(losses).drop(ones);
-    local.drop(script);
-    script.drop(wide.copy);
+    const auto in_wide_rows = [&](const char* what, const auto& meanwhile) {
+      script.make(wide.copy);
+      local.make(script);
+      script.make(numbers(what, wide.rows));
+      meanwhile();
+      script.drop(numbers(what, wide.rows));
+      local.drop(script);
+      script.drop(wide.copy);
+    };
+    in_wide_rows("of_target", [] {});
+    in_wide_rows("ones", [&] { sum_losses(script, s, wide.rows, Account::communication); });
   }
   script.drop(largest).drop(sums);
 }
@@ -212,13 +220,7 @@ void cross_entropy(Script& script, const StepShape& s, std::int64_t all) {
                total = column("total");
   script.make(wide.copy).make(of_target).make(largest).make(total);
   pass(script, column("minus one"));
-  const Tensor losses = column("losses");
-  const Tensor sum{"sum", 8};
-  script.make(losses);
-  // Summed as doubles; on a CPU they are first copied to be ones.
-  const bool copied = s.device == DeviceKind::cpu && s.c() < 8;
-  const Tensor doubles{"doubles", copied ? 8 * wide.rows : 0};
-  script.make(sum).make(doubles).drop(doubles).drop(sum).drop(losses);
+  sum_losses(script, s, wide.rows, Account::activations);
   script.drop(total).drop(largest).drop(of_target).drop(wide.copy);
 }
 

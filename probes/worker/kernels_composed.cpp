@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "estimator/spec/loss_chunks.h"
+#include "probes/worker/device_memory.h"
 #include "probes/worker/kernels.h"
 
 // Wide: in the accumulation type. Whatever is narrower is first copied into it, so that no operator
@@ -82,7 +83,10 @@ void over_wide_rows(const at::Tensor& logits, Write write, const Body& body) {
   if (type == logits.scalar_type()) return body(logits, std::int64_t{0});
   for (std::int64_t first = 0; first < logits.size(0); first += kFusedRows) {
     const at::Tensor rows = logits.narrow(0, first, std::min(kFusedRows, logits.size(0) - first));
-    const at::Tensor copy = at::empty(rows.sizes(), rows.options().dtype(type));
+    const at::Tensor copy = [&] {
+      const AccountScope account(Account::logits);
+      return at::empty(rows.sizes(), rows.options().dtype(type));
+    }();
     copy.copy_(rows);
     body(copy, first);
     if (write == Write::back) rows.copy_(copy);

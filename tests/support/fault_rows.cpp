@@ -1,20 +1,49 @@
 #include "tests/support/fault_rows.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
+#include <string>
+#include <system_error>
 
-#include "estimator/quantities.h"
 #include "launcher/targets/builtin/traits.h"
+#include "launcher/unique_fd.h"
 #include "tests/support/fake_traits.h"
+#include "tests/support/fault_rows_memory.h"
 
 namespace planwright::testing {
 namespace {
 
 using Rows = std::vector<FaultRow>;
+
+/// A port of the loopback that this process listens at.
+class TakenPort {
+ public:
+  TakenPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* any = reinterpret_cast<sockaddr*>(&address);
+    if (bind(socket_.get(), any, size) != 0 || listen(socket_.get(), 1) != 0 ||
+        getsockname(socket_.get(), any, &size) != 0) {
+      throw std::system_error(errno, std::generic_category(), "a port to be taken");
+    }
+    number_ = ntohs(address.sin_port);
+  }
+  int number() const { return number_; }
+
+ private:
+  launcher::UniqueFd socket_;
+  int number_ = 0;
+};
 
 constexpr int kEndless = 1000000;
 
@@ -41,12 +70,6 @@ std::string moment_text(Moment moment) {
   return "";
 }
 
-std::string identifier(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return text;
-}
-
 /// A report that can be opened and not be finished: a pipe that is full.
 const std::string kStuckReport =
     "pipe=$folder/report.$rank.json.tmp; mkfifo $pipe\n"
@@ -66,6 +89,13 @@ std::function<void(launcher::RunOptions&)> deadline(double seconds) {
   return [seconds](launcher::RunOptions& options) { options.deadline_s = seconds; };
 }
 
+/// MASTER_PORT is where something else listens. Ranks meet in a file and at ports that are free.
+void take_port(launcher::RunOptions& options) {
+  static const TakenPort taken;
+  options.environment["MASTER_ADDR"] = "127.0.0.1";
+  options.environment["MASTER_PORT"] = std::to_string(taken.number());
+}
+
 const std::string kStubbornGrandchild =
     "setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 100; done' &\n";
 
@@ -77,7 +107,7 @@ FaultRow signal_row(const SignalFault& signal, int ranks) {
   row.where =
       fmt::format("{}{} {}", rank_text(signal.ranks),
                   ranks == 2 ? "" : fmt::format(" of {}", ranks), moment_text(signal.moment));
-  row.name = identifier(row.fault + " " + row.where);
+  row.name = fault_name(row.fault + " " + row.where);
   row.ranks = ranks;
   row.steps = signal.moment == Moment::report ? 3 : kEndless;
   row.signal = signal;
@@ -131,162 +161,6 @@ Rows signals() {
   Rows rows;
   for (const Each& each : all) rows.push_back(signal_row(each.signal, each.ranks));
   return rows;
-}
-
-/// The only stage's.
-estimator::StageQuantities quantities(const probes::TrainJob& job) {
-  TargetTraits traits = targets::builtin::traits();
-  traits.kernels = [&](DeviceKind) { return job.kernels; };
-  return estimator::quantify(job.problem, traits, job.candidate).stages.front();
-}
-
-/// What is alive at the largest instant of `phase`, workspace included.
-Bytes largest_in(const probes::TrainJob& job, Phase phase) {
-  const auto all = quantities(job).phases;
-  const auto& found =
-      *std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.phase == phase; });
-  return std::max(found.tensors.allocated(), found.kernels.allocated());
-}
-
-/// Most of the memory in the logits, in bf16, so that the loss takes a wider copy of them: more
-/// than a product that makes them has of scratch.
-void make_wordy(probes::TrainJob& job) {
-  job.problem.model.vocab = 5000;
-  job.problem.workload.precision = Precision::bf16;
-  job.problem.workload.recipe = targets::builtin::traits().recipe(Precision::bf16).value();
-}
-
-/// Most of the memory in the blocks' matrices.
-void make_wide(probes::TrainJob& job) {
-  job.problem.model.vocab = 11;
-  job.problem.model.runs.front().block.ffn = 500;
-}
-
-/// Most of the memory in the workspace of attention: a long sequence of narrow tokens.
-void make_long(probes::TrainJob& job) {
-  ModelSpec& model = job.problem.model;
-  model.vocab = 4;
-  model.hidden = 8;
-  model.runs.front().block.heads = model.runs.front().block.kv_heads = 1;
-  model.runs.front().block.ffn = 8;
-  job.problem.workload.seq = model.max_positions = 512;
-  job.problem.workload.global_batch = 2;
-  job.candidate.micro_batch = 1;
-}
-
-std::function<void(probes::TrainJob&)> too_small_for(
-    Phase phase, const std::function<void(probes::TrainJob&)>& shape) {
-  return [=](probes::TrainJob& job) {
-    shape(job);
-    job.memory_budget = largest_in(job, phase) - Bytes{1};
-  };
-}
-
-/// Rank 1 alone has the job's budget.
-const std::string kRoomElsewhere =
-    "if [ $rank != 1 ]; then\n"
-    "  sed 's/\"memory_budget_bytes\":[0-9]*/\"memory_budget_bytes\":1000000000/' $request "
-    ">$request.roomy\n  request=$request.roomy\nfi\n";
-
-Rows device_memory() {
-  using enum Account;
-  struct Each {
-    Phase phase;
-    Account account;
-    std::function<void(probes::TrainJob&)> job;
-    bool also_one_of_two = false;  ///< on rank 1 only, too
-  };
-  const auto as_it_is = [](probes::TrainJob&) {};
-  const auto wide_recomputed = [](probes::TrainJob& job) {
-    make_wide(job);
-    job.candidate.recompute.kind = RecomputeKind::full;
-  };
-  const auto composed = [](probes::TrainJob& job) { job.kernels = KernelSet::composed; };
-  const auto wide_composed = [=](probes::TrainJob& job) {
-    make_wide(job);
-    composed(job);
-  };
-  // Weights and gradients are equally large, and come in this order.
-  const auto both_but_a_byte = [](probes::TrainJob& job) {
-    job.memory_budget = quantities(job).loaded[gradients] + quantities(job).loaded[gradients];
-    *job.memory_budget = *job.memory_budget - Bytes{1};
-  };
-  const Each all[] = {
-      {Phase::load, parameters, [](auto& job) { job.memory_budget = Bytes{0}; }, true},
-      {Phase::load, gradients, both_but_a_byte},
-      {Phase::load, optimizer, too_small_for(Phase::load, as_it_is)},
-      {Phase::forward, activations, too_small_for(Phase::forward, wide_recomputed), true},
-      {Phase::forward, workspace, too_small_for(Phase::forward, make_long)},
-      {Phase::forward, logits, too_small_for(Phase::forward, as_it_is), true},
-      {Phase::loss, logits, too_small_for(Phase::loss, make_wordy)},
-      {Phase::loss, activations, too_small_for(Phase::loss, composed)},
-      {Phase::backward, activations, too_small_for(Phase::backward, wide_composed)},
-      {Phase::backward, workspace, too_small_for(Phase::backward, make_long), true},
-  };
-  Rows rows;
-  for (const Each& each : all) {
-    for (const bool one_of_two : {false, true}) {
-      if (one_of_two && !each.also_one_of_two) continue;
-      FaultRow row;
-      row.fault = fmt::format("device memory full: {} in {}", word(each.account), word(each.phase));
-      row.where = one_of_two ? "rank 1, its peer in a collective" : "the only rank";
-      row.name = identifier(fmt::format("full {} {} {}", word(each.account), word(each.phase),
-                                        one_of_two ? "rank 1 of 2" : "alone"));
-      row.job = each.job;
-      row.ranks = one_of_two ? 2 : 1;
-      if (one_of_two) row.script = kRoomElsewhere;
-      row.expected = {
-          .kind = OutcomeKind::out_of_memory, .phase = each.phase, .account = each.account};
-      if (one_of_two) row.expected.rank = 1;
-      rows.push_back(std::move(row));
-    }
-  }
-  return rows;
-}
-
-/// A model whose weights alone are some gigabytes, on a device that has them.
-void make_huge(probes::TrainJob& job) {
-  job.problem.model.vocab = 40000000;
-  job.memory_budget = Bytes{std::int64_t{1} << 40};
-}
-
-/// Half a gigabyte of weights and states.
-void make_large(probes::TrainJob& job) {
-  job.problem.model.vocab = 1000000;
-  job.memory_budget = Bytes{std::int64_t{1} << 40};
-}
-
-Rows host_memory() {
-  const ExpectedEnd full{.kind = OutcomeKind::host_out_of_memory, .rank = 1};
-  return {
-      {.name = "address_space_too_small_for_the_tensors",
-       .fault = "RLIMIT_AS below the tensors",
-       .where = "rank 1, loading the model",
-       .expected = full,
-       .script = "[ $rank = 1 ] && ulimit -v 4000000\n",
-       .job = make_huge,
-       .limits_address_space = true},
-      {.name = "address_space_too_small_for_the_libraries",
-       .fault = "RLIMIT_AS below the libraries",
-       .where = "rank 1, at its start",
-       .expected = {.kind = OutcomeKind::environment, .rank = 1, .detail = "failed to map segment"},
-       .script = "[ $rank = 1 ] && ulimit -v 200000\n",
-       .limits_address_space = true},
-      {.name = "data_segment_too_small",
-       .fault = "RLIMIT_DATA below the tensors",
-       .where = "rank 1, loading the model",
-       .expected = full,
-       .script = "[ $rank = 1 ] && ulimit -d 2000000\n",
-       .job = make_huge,
-       .limits_address_space = true},
-      {.name = "cgroup_memory_max",
-       .fault = "cgroup v2 memory.max below the tensors",
-       .where = "all ranks",
-       .expected = {.kind = OutcomeKind::host_out_of_memory},
-       .script = "echo $$ >$cgroup/cgroup.procs\n",
-       .job = make_large,
-       .memory_max = "300M"},
-  };
 }
 
 /// The worker as a child of the script, whose last words are then spoilt for rank 1.
@@ -343,6 +217,11 @@ Rows reports() {
 Rows meetings() {
   const ExpectedEnd unmet{.kind = OutcomeKind::crashed, .detail = "the ranks did not meet"};
   return {
+      {.name = "port_is_taken",
+       .fault = "the port that PyTorch's launchers meet at is taken",
+       .where = "all ranks, meeting",
+       .expected = {},
+       .options = take_port},
       {.name = "peer_never_connects",
        .fault = "a rank that never comes",
        .where = "rank 1, meeting",
@@ -476,13 +355,19 @@ Rows manners() {
 
 Rows all_rows() {
   Rows all;
-  for (Rows rows : {device_memory(), host_memory(), signals(), meetings(), reports(), manners()}) {
+  for (Rows rows : {memory_faults(), signals(), meetings(), reports(), manners()}) {
     std::move(rows.begin(), rows.end(), std::back_inserter(all));
   }
   return all;
 }
 
 }  // namespace
+
+std::string fault_name(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return text;
+}
 
 const std::vector<FaultRow>& fault_rows() {
   static const Rows rows = all_rows();

@@ -60,6 +60,9 @@ struct FaultRow {
 
 const std::vector<FaultRow>& fault_rows();
 
+/// A text as an identifier: a row's name.
+std::string fault_name(std::string text);
+
 /// The job of a probe that goes well, on `ranks` ranks.
 probes::TrainJob healthy_job(int ranks, int steps);
 

@@ -26,10 +26,16 @@ struct Expected {
   double allocated = 0;
 };
 
+TargetTraits traits_of(const LedgerCase& each) {
+  TargetTraits traits = targets::builtin::traits();
+  traits.kernels = [kernels = each.kernels](DeviceKind) { return kernels; };
+  return traits;
+}
+
 /// Quantified and priced, not judged: ZeRO 1 on one rank is in the table and saves nothing, so that
 /// the target's rules refuse it. By stage.
 std::vector<Expected> expect(const LedgerCase& each) {
-  const TargetTraits& traits = targets::builtin::traits();
+  const TargetTraits traits = traits_of(each);
   const auto quantities = estimator::quantify(each.problem, traits, each.candidate);
   const auto prior =
       estimator::values_of(estimator::prior_calibration(each.problem, traits, std::nullopt));
@@ -91,8 +97,7 @@ void compare_reports(const LedgerCase& each, const std::vector<probes::RankRepor
 probes::TrainJob job_of(const LedgerCase& each, ProbeScope scope) {
   scope.warmup = 1;
   scope.steps = 1;
-  return launcher::make_train_job(each.problem, each.candidate, scope, targets::builtin::traits(),
-                                  0);
+  return launcher::make_train_job(each.problem, each.candidate, scope, traits_of(each), 0);
 }
 
 std::vector<probes::RankReport> run(const std::vector<probes::TrainJob>& jobs,

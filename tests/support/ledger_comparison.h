@@ -15,6 +15,7 @@ struct LedgerCase {
   std::string name;
   Problem problem;
   Candidate candidate;
+  KernelSet kernels = KernelSet::in_place;  ///< composed: an accelerator's, here on a CPU
 };
 
 LedgerCase case_of(const LedgerCell& cell);

@@ -117,5 +117,20 @@ TEST(AgreementProcess, IsExactToTheByteForLayouts) {
   expect_exact(cases);
 }
 
+/// What an accelerator's kernels allocate, as far as a CPU can show it.
+TEST(AgreementProcess, HoldsForTheComposedKernelsToo) {
+  std::vector<LedgerCase> cases;
+  for (const LayoutModel model : kLayoutModels) {
+    if (model == LayoutModel::gpt_dropout) continue;  // on CPUs' own kernels only
+    const auto techniques = technique_layouts(model);
+    for (std::size_t i = cases.size() % 3; i < techniques.size(); i += 3) {
+      const Precision precision = cases.size() % 2 == 0 ? Precision::fp32 : Precision::bf16;
+      cases.push_back(case_of(model, techniques[i], precision));
+      cases.back().kernels = KernelSet::composed;
+    }
+  }
+  expect_exact(cases);
+}
+
 }  // namespace
 }  // namespace planwright::testing
