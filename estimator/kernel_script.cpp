@@ -105,6 +105,10 @@ void softmax_backward(Script& script, const StepShape& s, const BlockSpec& share
   if (composed(s)) pass(script, {"sum", s.e() * s.batch * share.heads * s.seq});
 }
 
+NormRows hidden_norm(const StepShape& s, NormKind kind) {
+  return {kind, s.local_tokens(), s.hidden};
+}
+
 void norm_forward(Script& script, const StepShape& s, const NormRows& norm) {
   if (!composed(s)) return;
   const Tensor unit{"unit", s.c() * norm.rows * norm.width};

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "estimator/liveness.h"
-#include "estimator/step_script.h"
+#include "estimator/step_shape.h"
 
 /// What single kernels allocate and release, by kernel set: docs/runtime.md, "One micro-batch" and
 /// "Kernel sets". Each function appends its kernel to the script.
@@ -27,6 +27,8 @@ struct NormRows {
   NormKind kind;
   std::int64_t rows, width;
 };
+/// Of this rank's tokens.
+NormRows hidden_norm(const StepShape& shape, NormKind kind);
 void norm_forward(Script& script, const StepShape& shape, const NormRows& norm);
 void norm_backward(Script& script, const StepShape& shape, const NormRows& norm);
 /// Over `width` elements of every token's row.
@@ -37,5 +39,9 @@ void cross_entropy(Script& script, const StepShape& shape, std::int64_t rows);
 void embed(Script& script, const StepShape& shape);
 void embed_backward(Script& script, const StepShape& shape);
 void positions_backward(Script& script, const StepShape& shape);
+
+/// Workspace of the attention kernels, of this rank's share of the heads.
+std::int64_t attention_forward_workspace(const StepShape& shape, const BlockSpec& share);
+std::int64_t attention_backward_workspace(const StepShape& shape, const BlockSpec& share);
 
 }  // namespace planwright::estimator

@@ -3,7 +3,7 @@
 #include "estimator/quantities.h"
 #include "estimator/spec/flat_layout.h"
 #include "estimator/spec/model_part.h"
-#include "estimator/step_script.h"
+#include "estimator/step_shape.h"
 
 namespace planwright::estimator {
 

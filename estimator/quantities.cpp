@@ -13,7 +13,7 @@
 #include "estimator/spec/rank_grid.h"
 #include "estimator/spec/recompute_plan.h"
 #include "estimator/stage_script.h"
-#include "estimator/step_script.h"
+#include "estimator/step_shape.h"
 #include "estimator/work.h"
 
 namespace planwright::estimator {

@@ -6,6 +6,7 @@
 
 #include "estimator/spec/pipeline.h"
 #include "estimator/spec/recompute_plan.h"
+#include "estimator/step_script.h"
 
 namespace planwright::estimator {
 namespace {

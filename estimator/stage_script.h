@@ -7,7 +7,7 @@
 #include "estimator/spec/candidate.h"
 #include "estimator/spec/flat_layout.h"
 #include "estimator/spec/model_part.h"
-#include "estimator/step_script.h"
+#include "estimator/step_shape.h"
 
 /// A stage's whole step: its micro-batches in the schedule's order, and the windows in which ZeRO's
 /// parameters and gradients are there (docs/runtime.md).

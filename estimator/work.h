@@ -1,7 +1,7 @@
 #pragma once
 
 #include "estimator/quantities.h"
-#include "estimator/step_script.h"
+#include "estimator/step_shape.h"
 
 /// Flops, bytes and launches of the parts of a micro-batch.
 namespace planwright::estimator {

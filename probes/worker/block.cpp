@@ -6,98 +6,22 @@
 #include <initializer_list>
 #include <utility>
 
+#include "probes/worker/attention_core.h"
+#include "probes/worker/empty_rows.h"
 #include "probes/worker/matmul.h"
-#include "probes/worker/spending.h"
 
 namespace planwright::worker {
 namespace {
 
-at::Tensor empty_rows(const at::Tensor& like, std::int64_t width) {
-  return at::empty({like.size(0), width}, like.options());
-}
-
 at::Tensor norm(const BlockContext& c, const NormWeights& weights, const at::Tensor& x,
                 at::Tensor& stats) {
   at::Tensor y = empty_rows(x, x.size(1));
-  stats = empty_stats(weights, x.size(0), accumulation_type(x.scalar_type()), x);
+  stats = empty_stats(weights, x.size(0), x);
   c.kernels.norm_forward(x, weights, y, stats);
   return y;
 }
 
 bool sequential(const BlockContext& c) { return c.spec.residual == Residual::sequential; }
-
-/// Where queries and keys are as attention takes them: at the beginning of each row.
-const at::Tensor& turned(const BlockContext& c, const BlockState& s) {
-  return c.spec.qk_norm ? s.qk : s.qkv;
-}
-
-void rotate(const BlockContext& c, const at::Tensor& rows, bool inverse) {
-  if (!c.rotary.cos.defined()) return;
-  c.kernels.rotate(rows, c.spec.heads + c.spec.kv_heads, c.rotary, inverse);
-}
-
-Qkv attention_input(const BlockContext& c, const BlockState& s) {
-  const std::int64_t heads = c.spec.heads, kv = c.spec.kv_heads, dim = c.spec.head_dim;
-  const at::Tensor& qk = turned(c, s);
-  return {heads_view(qk, 0, heads, dim, c.batch), heads_view(qk, heads, kv, dim, c.batch),
-          heads_view(s.qkv, heads + kv, kv, dim, c.batch)};
-}
-
-/// Calls body(weights, first head, heads, statistics) for the norm of queries and that of keys.
-template <class Body>
-void over_head_norms(const BlockContext& c, const BlockState& s, const Body& body) {
-  const std::int64_t rows = s.qkv.size(0), heads = c.spec.heads, kv = c.spec.kv_heads;
-  body(c.weights.q_norm, std::int64_t{0}, heads, s.qk_stats.narrow(1, 0, rows * heads));
-  body(c.weights.k_norm, heads, kv, s.qk_stats.narrow(1, rows * heads, rows * kv));
-}
-
-/// [rows, heads, head_dim] of packed rows.
-at::Tensor heads_of_rows(const BlockContext& c, const at::Tensor& rows, std::int64_t first,
-                         std::int64_t heads) {
-  const std::int64_t dim = c.spec.head_dim;
-  return rows.narrow(1, first * dim, heads * dim).view({rows.size(0), heads, dim});
-}
-
-void norm_heads(const BlockContext& c, BlockState& s) {
-  const std::int64_t heads = c.spec.heads + c.spec.kv_heads;
-  s.qk = empty_rows(s.qkv, heads * c.spec.head_dim);
-  s.qk_stats = empty_stats(c.weights.q_norm, s.qkv.size(0) * heads,
-                           accumulation_type(s.qkv.scalar_type()), s.qkv);
-  over_head_norms(c, s, [&](const NormWeights& w, auto first, auto count, const auto& stats) {
-    c.kernels.norm_forward(heads_of_rows(c, s.qkv, first, count), w,
-                           heads_of_rows(c, s.qk, first, count), stats);
-  });
-}
-
-/// The gradient of queries and keys, from qk's storage into qkv's.
-void norm_heads_backward(const BlockContext& c, BlockState& s) {
-  over_head_norms(c, s, [&](const NormWeights& w, auto first, auto count, const auto& stats) {
-    const at::Tensor heads = heads_of_rows(c, s.qkv, first, count);
-    c.kernels.norm_backward(heads_of_rows(c, s.qk, first, count), heads, stats, w, heads, false);
-  });
-  s.qk.reset();
-  s.qk_stats.reset();
-}
-
-EagerAttention eager(const BlockContext& c) {
-  const std::int64_t mine = c.spec.heads, per_head = c.seq * c.seq;
-  const std::int64_t per_sequence = per_head * mine * c.tensor.size();
-  return {c.kernels, c.spec.sliding_window,
-          c.dropout.mask(DropSite::attention_weights, c.layer, per_sequence,
-                         c.tensor.rank() * mine * per_head),
-          per_sequence};
-}
-
-void attention_core(const BlockContext& c, BlockState& s) {
-  const Qkv in = attention_input(c, s);
-  s.attention =
-      c.attention == AttentionKernel::flash ? flash_forward(in) : eager_forward(eager(c), in);
-}
-
-void recompute_core(const BlockContext& c, BlockState& s) {
-  const SpendingScope spending(Spending::recompute);
-  attention_core(c, s);
-}
 
 /// Rows of this rank between the pairs of products.
 DropMask hidden_mask(const BlockContext& c, DropSite site, const at::Tensor& x) {
@@ -170,24 +94,6 @@ at::Tensor out_backward(const BlockContext& c, BlockState& s, const at::Tensor& 
   return d_out;
 }
 
-/// qkv becomes its own gradient.
-void core_backward(const BlockContext& c, BlockState& s, at::Tensor d_out) {
-  const Qkv in = attention_input(c, s);
-  const Qkv d = c.attention == AttentionKernel::flash
-                    ? flash_backward(d_out, in, s.attention)
-                    : eager_backward(eager(c), d_out, in, s.attention);
-  d_out.reset();
-  s.attention = {};
-  in.q.copy_(d.q);
-  in.k.copy_(d.k);
-  in.v.copy_(d.v);
-}
-
-void qkv_turned_back(const BlockContext& c, BlockState& s) {
-  rotate(c, turned(c, s), true);
-  if (c.spec.qk_norm) norm_heads_backward(c, s);
-}
-
 /// Gradients of all that belongs to a first product.
 void first_product_weight(const BlockContext& c, const at::Tensor& dy, const LinearWeights& w,
                           const LoraStates& lora, const at::Tensor& whole) {
@@ -244,17 +150,16 @@ void sequential_backward(const BlockContext& c, BlockState& s, const at::Tensor&
   down_backward(c, s, branch_gradient(c, DropSite::mlp_output, dy));
   up_backward(c, s, activation_backward(c, s), s.x1, dy);
   s.x1.reset();
-  if (c.recompute_core) recompute_core(c, s);
+  if (c.recompute_core) core_again(c, s);
   at::Tensor d_out = out_backward(c, s, branch_gradient(c, DropSite::attention_output, dy));
   core_backward(c, s, std::move(d_out));
-  qkv_turned_back(c, s);
   qkv_backward(c, s, x, dy);
 }
 
 /// dy is what both halves' second products take: it is changed by the norms at the end only.
 void parallel_backward(const BlockContext& c, BlockState& s, const at::Tensor& x,
                        const at::Tensor& dy) {
-  if (c.recompute_core) recompute_core(c, s);
+  if (c.recompute_core) core_again(c, s);
   at::Tensor d_out;
   {
     const at::Tensor whole = c.tensor.gathered(dy);
@@ -263,7 +168,6 @@ void parallel_backward(const BlockContext& c, BlockState& s, const at::Tensor& x
   }
   at::Tensor d_up = activation_backward(c, s);
   core_backward(c, s, std::move(d_out));
-  qkv_turned_back(c, s);
   if (c.spec.residual == Residual::parallel_shared) {
     return shared_input_backward(c, s, std::move(d_up), x, dy);
   }
@@ -272,12 +176,6 @@ void parallel_backward(const BlockContext& c, BlockState& s, const at::Tensor& x
 }
 
 }  // namespace
-
-at::Tensor empty_stats(const NormWeights& norm, std::int64_t rows, at::ScalarType accumulation,
-                       const at::Tensor& like) {
-  const std::int64_t kinds = norm.kind == NormKind::layer_norm ? 2 : 1;
-  return at::empty({kinds, rows}, like.options().dtype(accumulation));
-}
 
 BlockState block_state(const BlockContext& c, const at::Tensor& x) {
   const BlockWeights& w = c.weights;
@@ -290,9 +188,7 @@ BlockState block_state(const BlockContext& c, const at::Tensor& x) {
     s.lora_qkv = lora_states(whole, w.qkv);
     add_lora(s.lora_qkv, w.qkv, s.qkv);
   }
-  if (c.spec.qk_norm) norm_heads(c, s);
-  rotate(c, turned(c, s), false);
-  attention_core(c, s);
+  core_forward(c, s);
   s.lora_out = lora_states(s.attention.out, w.out);
   if (sequential(c)) {
     s.x1 = project(c, {{s.attention.out, w.out, s.lora_out}}, DropSite::attention_output, x);

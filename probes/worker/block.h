@@ -56,8 +56,4 @@ void drop_recomputed(const BlockContext& context, BlockState& state);
 void block_backward(const BlockContext& context, BlockState state, at::Tensor x,
                     const at::Tensor& dy);
 
-/// Statistics of a norm over `rows` rows, in the type of `like`.
-at::Tensor empty_stats(const NormWeights& norm, std::int64_t rows, at::ScalarType accumulation,
-                       const at::Tensor& like);
-
 }  // namespace planwright::worker

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/empty.h>
 
-
 #include "probes/worker/matmul.h"
 
 namespace planwright::worker {

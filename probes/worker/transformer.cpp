@@ -8,6 +8,7 @@
 #include "estimator/spec/loss_chunks.h"
 #include "estimator/spec/recompute_plan.h"
 #include "probes/worker/device_memory.h"
+#include "probes/worker/empty_rows.h"
 #include "probes/worker/matmul.h"
 #include "probes/worker/spending.h"
 
@@ -96,7 +97,7 @@ void Pass::head_forward() {
   const at::Tensor& x = inputs_.back();
   const NormWeights& norm = c_.weights.final_norm;
   normed_ = at::empty(x.sizes(), options());
-  stats_ = empty_stats(norm, x.size(0), wide(), x);
+  stats_ = empty_stats(norm, x.size(0), x);
   c_.kernels.norm_forward(x, norm, normed_, stats_);
   whole_ = c_.tensor.gathered(normed_);
 }

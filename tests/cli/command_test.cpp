@@ -13,7 +13,8 @@ namespace {
 const char* const kLlama =
     "--model llama-2-7b --device A100-SXM4-80GB --devices 8 --seq 4096 "
     "--global-batch 64 ";
-const char* const kDataParallel = "--tp 1 --pp 1 --hsdp 1 --zero 0,1 --recompute none,full ";
+const char* const kDataParallel =
+    "--tp 1 --pp 1 --hsdp 1 --zero 0,1 --recompute none,full --loss plain ";
 const char* const kTiny =
     "--model tiny-llama-kind --device cpu --devices 2 --seq 64 --global-batch 8 ";
 

@@ -34,6 +34,7 @@ pp = 1
 zero = [0, 1]
 micro_batch = [4]
 recompute = ["none"]
+loss = "plain"
 [budget]
 steps = 2
 no_benchmark = true

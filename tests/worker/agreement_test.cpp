@@ -99,18 +99,18 @@ TEST(AgreementProcess, HoldsForOptimizersAndMixesOfTypes) {
   expect_exact(cases);
 }
 
-/// Every fourth layout and every second technique; precisions take turns.
+/// Every eighth layout and every fourth technique; precisions take turns.
 TEST(AgreementProcess, IsExactToTheByteForLayouts) {
   std::vector<LedgerCase> cases;
   const auto precision = [&] { return cases.size() % 2 == 0 ? Precision::bf16 : Precision::fp32; };
-  for (std::size_t i = 0; i < layouts().size(); i += 4) {
-    const bool llama = i % 8 == 0;
+  for (std::size_t i = 0; i < layouts().size(); i += 8) {
+    const bool llama = i % 16 == 0;
     cases.push_back(
         case_of(llama ? LayoutModel::llama : LayoutModel::gpt_tied, layouts()[i], precision()));
   }
   for (const LayoutModel model : kLayoutModels) {
     const auto techniques = technique_layouts(model);
-    for (std::size_t i = cases.size() % 2; i < techniques.size(); i += 2) {
+    for (std::size_t i = cases.size() % 4; i < techniques.size(); i += 4) {
       cases.push_back(case_of(model, techniques[i], precision()));
     }
   }

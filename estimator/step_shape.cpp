@@ -1,0 +1,45 @@
+#include "estimator/step_shape.h"
+
+#include "estimator/spec/model_part.h"
+#include "estimator/spec/recompute_plan.h"
+
+namespace planwright::estimator {
+
+StepShape step_shape(const Problem& problem, const TargetTraits& traits,
+                     const Candidate& candidate) {
+  return {
+      .batch = candidate.micro_batch,
+      .seq = problem.workload.seq,
+      .hidden = problem.model.hidden,
+      .vocab = vocab_share(problem.model.vocab, candidate.tp),
+      .tp = candidate.tp,
+      .sp = candidate.sp,
+      .threads = problem.cluster.threads_per_rank,
+      .compute = problem.workload.recipe.compute,
+      .gradient = problem.workload.recipe.gradient,
+      .rotary = problem.model.positions == Positions::rotary,
+      .attention = candidate.attention,
+      .loss = candidate.loss,
+      .recompute_core = recomputes_core(candidate.recompute),
+      .hidden_dropout = problem.workload.hidden_dropout > 0,
+      .attention_dropout = problem.workload.attention_dropout > 0,
+      .lora = problem.model.lora,
+      .kernels = traits.kernels(problem.cluster.device.kind),
+      .device = problem.cluster.device.kind,
+  };
+}
+
+Tensor hidden_rows(const StepShape& s, const char* name) { return {name, s.local_unit()}; }
+
+Tensor whole_rows(const StepShape& s) {
+  return {"whole", s.sp ? s.e() * s.tokens() * s.hidden : 0, Account::communication};
+}
+
+Tensor token_ids(const StepShape& s, const char* name) { return {name, 8 * s.tokens()}; }
+
+Tensor norm_stats(const StepShape& s, NormKind norm, const char* name) {
+  const std::int64_t numbers = norm == NormKind::layer_norm ? 2 : 1;  // mean, reciprocal deviation
+  return {name, numbers * s.c() * s.local_tokens()};
+}
+
+}  // namespace planwright::estimator

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+
+#include "estimator/liveness.h"
+#include "estimator/spec/candidate.h"
+#include "estimator/spec/loss_chunks.h"
+#include "estimator/spec/problem.h"
+#include "estimator/spec/target_traits.h"
+
+namespace planwright::estimator {
+
+/// Everything the sizes of a micro-batch's tensors depend on.
+struct StepShape {
+  std::int64_t batch = 1;  ///< sequences
+  std::int64_t seq = 1;
+  std::int64_t hidden = 0;
+  std::int64_t vocab = 0;  ///< this rank's share, padding included
+  std::int64_t tp = 1;
+  bool sp = false;
+  std::int64_t threads = 1;
+  DType compute = DType::fp32;
+  DType gradient = DType::fp32;
+  bool rotary = true;
+  AttentionKernel attention = AttentionKernel::flash;
+  LossKernel loss = LossKernel::plain;
+  bool recompute_core = false;
+  bool hidden_dropout = false, attention_dropout = false;
+  LoraSpec lora{};
+  KernelSet kernels = KernelSet::in_place;
+  DeviceKind device = DeviceKind::cpu;
+
+  std::int64_t tokens() const { return batch * seq; }
+  std::int64_t local_tokens() const { return sp ? tokens() / tp : tokens(); }
+  std::int64_t e() const { return bytes_of(compute); }                       ///< as runtime.md's e
+  std::int64_t g() const { return bytes_of(gradient); }                      ///< as its g
+  std::int64_t c() const { return bytes_of(accumulation_type(compute)); }    ///< as its c
+  std::int64_t local_unit() const { return e() * local_tokens() * hidden; }  ///< as its u / tp
+  bool upcasts() const { return e() != c() && upcasts_logits(loss); }
+};
+
+StepShape step_shape(const Problem& problem, const TargetTraits& traits,
+                     const Candidate& candidate);
+
+/// A stage's input or its gradient: [tokens, hidden], a rank's share with sequence parallelism.
+Tensor hidden_rows(const StepShape& shape, const char* name);
+/// With sequence parallelism, every rank's rows of what each has its own of; otherwise of no bytes.
+Tensor whole_rows(const StepShape& shape);
+Tensor token_ids(const StepShape& shape, const char* name);
+/// Statistics of a norm over this rank's rows.
+Tensor norm_stats(const StepShape& shape, NormKind norm, const char* name);
+
+}  // namespace planwright::estimator
