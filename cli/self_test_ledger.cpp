@@ -133,9 +133,7 @@ ExactLedger exact_ledger(const SelfTestProbe& probe) {
   const auto quantities = estimator::quantify(probe.problem, self_test_traits(), probe.candidate);
   const int stage = place_of(probe.candidate, probe.scope.rank).pp;
   const auto& of_stage = quantities.stages.at(static_cast<std::size_t>(stage));
-  const auto& largest = *std::max_element(
-      of_stage.phases.begin(), of_stage.phases.end(),
-      [](const auto& a, const auto& b) { return a.tensors.tensors() < b.tensors.tensors(); });
+  const auto& largest = estimator::largest_tensors(of_stage);
   return {of_stage.loaded, largest.tensors, largest.phase};
 }
 

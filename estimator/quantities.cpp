@@ -201,6 +201,12 @@ double model_flops_per_token(const ModelSpec& model, std::int64_t seq) {
 
 }  // namespace
 
+const PhaseBytes& largest_tensors(const StageQuantities& stage) {
+  return *std::max_element(
+      stage.phases.begin(), stage.phases.end(),
+      [](const auto& a, const auto& b) { return a.tensors.tensors() < b.tensors.tensors(); });
+}
+
 struct QuantityTable::Rows {
   Problem problem;
   TargetTraits traits;

@@ -71,6 +71,9 @@ struct StageQuantities {
   std::vector<Messages> messages, beside_last_backward;
 };
 
+/// The phase with the most tensors, the first of equals: a steady step's peak, kernels apart.
+const PhaseBytes& largest_tensors(const StageQuantities& stage);
+
 struct Quantities {
   std::vector<StageQuantities> stages;
   double micro_batches = 1;  ///< per step and rank

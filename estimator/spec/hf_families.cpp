@@ -63,6 +63,13 @@ std::vector<HfFamily> make_table() {
        {whole_rotation, {"use_mrope", "false", "positions have one dimension"}},
        {"attention_dropout", "rope_scaling"},
        hf::qwen2},
+      {"qwen3",
+       "Qwen3ForCausalLM",
+       with(kRotaryKeys, {"sliding_window", "use_sliding_window", "max_window_layers",
+                          "layer_types", "attention_bias"}),
+       {whole_rotation, {"use_mrope", "false", "positions have one dimension"}},
+       {"attention_dropout", "rope_scaling"},
+       hf::qwen3},
   };
 }
 

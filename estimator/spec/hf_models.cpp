@@ -107,8 +107,9 @@ ModelSpec rotary_gated(const HfReader& config) {
   return model;
 }
 
-/// LlamaConfig takes an absent count as the number of heads. MistralConfig takes 8 and Qwen2Config
-/// 32 whatever the heads, so an absent one there is more likely a mistake than a model.
+/// LlamaConfig takes an absent count as the number of heads. MistralConfig takes 8, Qwen2Config
+/// and Qwen3Config 32 whatever the heads, so an absent one there is more likely a mistake than a
+/// model.
 void require_kv_heads(const HfReader& config) {
   if (config.has("num_key_value_heads")) return;
   config.refuse_missing("num_key_value_heads", " (null: as many as num_attention_heads)");
@@ -135,8 +136,9 @@ std::optional<std::vector<bool>> listed_windows(const HfReader& config, std::int
   return windows;
 }
 
-/// Qwen2Config: with use_sliding_window the layers from max_window_layers on have the window.
-std::vector<bool> qwen2_windows(const HfReader& config, std::int64_t layers) {
+/// Qwen2Config, and Qwen3Config: with use_sliding_window the layers from max_window_layers on have
+/// the window.
+std::vector<bool> qwen_windows(const HfReader& config, std::int64_t layers) {
   const auto listed = listed_windows(config, layers);
   if (!config.flag("use_sliding_window", false)) {
     if (listed && std::count(listed->begin(), listed->end(), true) > 0) {
@@ -154,6 +156,25 @@ std::vector<bool> qwen2_windows(const HfReader& config, std::int64_t layers) {
   std::vector<bool> windows(static_cast<std::size_t>(layers), true);
   std::fill_n(windows.begin(), std::min(first, layers), false);
   return windows;
+}
+
+/// One run of blocks becomes runs of those with a window and those without.
+void cut_by_windows(const HfReader& config, ModelSpec& model) {
+  BlockRun run = model.runs.front();
+  const auto windows = qwen_windows(config, run.count);
+  const bool any = std::count(windows.begin(), windows.end(), true) > 0;
+  const std::int64_t window = any ? config.size({"sliding_window"}) : 0;
+
+  model.runs.clear();
+  for (const bool has_window : windows) {
+    run.count = 1;
+    run.block.sliding_window = has_window ? window : 0;
+    if (!model.runs.empty() && model.runs.back().block == run.block) {
+      ++model.runs.back().count;
+    } else {
+      model.runs.push_back(run);
+    }
+  }
 }
 
 }  // namespace
@@ -198,22 +219,21 @@ ModelSpec mistral(const HfReader& config) {
 ModelSpec qwen2(const HfReader& config) {
   require_kv_heads(config);
   ModelSpec model = rotary_gated(config);
-  BlockRun run = model.runs.front();
-  run.block.qkv_bias = true;  // Qwen2Attention has them always; no key says so
-  const auto windows = qwen2_windows(config, run.count);
-  const bool any = std::count(windows.begin(), windows.end(), true) > 0;
-  const std::int64_t window = any ? config.size({"sliding_window"}) : 0;
+  model.runs.front().block.qkv_bias = true;  // Qwen2Attention has them always; no key says so
+  cut_by_windows(config, model);
+  return model;
+}
 
-  model.runs.clear();
-  for (const bool has_window : windows) {
-    run.count = 1;
-    run.block.sliding_window = has_window ? window : 0;
-    if (!model.runs.empty() && model.runs.back().block == run.block) {
-      ++model.runs.back().count;
-    } else {
-      model.runs.push_back(run);
-    }
+ModelSpec qwen3(const HfReader& config) {
+  require_kv_heads(config);
+  if (!config.has("head_dim")) {
+    config.refuse_missing("head_dim", " (Qwen3Config takes 128 whatever the heads)");
   }
+  ModelSpec model = rotary_gated(config);
+  BlockSpec& block = model.runs.front().block;
+  block.qkv_bias = block.out_bias = config.flag("attention_bias", false);
+  block.qk_norm = true;  // Qwen3Attention has them always
+  cut_by_windows(config, model);
   return model;
 }
 

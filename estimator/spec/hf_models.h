@@ -12,5 +12,6 @@ ModelSpec gpt2(const HfReader& config);
 ModelSpec llama(const HfReader& config);
 ModelSpec mistral(const HfReader& config);
 ModelSpec qwen2(const HfReader& config);
+ModelSpec qwen3(const HfReader& config);
 
 }  // namespace planwright::hf

@@ -55,7 +55,8 @@ TEST(SpecHfConfig, EveryPublishedConfigOfAKnownFamilyCountsExactly) {
     ++seen[model.family];
   }
   EXPECT_EQ(seen,
-            (std::map<std::string, int>{{"gpt2", 2}, {"llama", 9}, {"mistral", 1}, {"qwen2", 2}}));
+            (std::map<std::string, int>{
+                {"gpt2", 2}, {"llama", 9}, {"mistral", 1}, {"qwen2", 2}, {"qwen3", 3}}));
 }
 
 TEST(SpecHfConfig, EveryOtherPublishedConfigIsRefusedByName) {
@@ -68,10 +69,10 @@ TEST(SpecHfConfig, EveryOtherPublishedConfigIsRefusedByName) {
     EXPECT_EQ(fault.file, file);
     EXPECT_EQ(fault.key, "model_type");
     EXPECT_EQ(fault.value, config["model_type"].dump());
-    EXPECT_NE(fault.rule.find("gpt2, llama, mistral or qwen2"), std::string::npos) << fault.rule;
+    EXPECT_NE(fault.rule.find("gpt2, llama, mistral, qwen2 or qwen3"), std::string::npos) << fault.rule;
     ++refused;
   }
-  EXPECT_EQ(refused, 36);
+  EXPECT_EQ(refused, 33);
 }
 
 TEST(SpecHfConfig, EveryShippedModelIsReadAndCountsExactly) {
@@ -110,6 +111,16 @@ TEST(SpecHfConfig, Gpt2IsReadInEveryField) {
                            .runs = {{12, block}},
                            .lora = {}};
   EXPECT_EQ(model, expected);
+}
+
+TEST(SpecHfConfig, Qwen3NormsItsHeads) {
+  const ModelSpec model = model_from_hf_config(published("qwen3-8b"), "qwen3-8b");
+  ASSERT_EQ(model.runs.size(), 1u);
+  const BlockSpec& block = model.runs.front().block;
+  EXPECT_TRUE(block.qk_norm);
+  EXPECT_FALSE(block.qkv_bias || block.out_bias || block.mlp_bias);
+  EXPECT_EQ(block.head_dim, 128);
+  EXPECT_FALSE(model_from_hf_config(published("qwen2.5-7b"), "").block(0).qk_norm);
 }
 
 TEST(SpecHfConfig, Qwen2IsReadInEveryField) {

@@ -205,8 +205,7 @@ std::string healthy_probe(int ranks, const RunOptions& options) {
   }
   const auto expected =
       estimator::quantify(job.problem, targets::builtin::traits(), job.candidate).stages.at(0);
-  Bytes peak;
-  for (const auto& phase : expected.phases) peak = std::max(peak, phase.tensors.tensors());
+  const Bytes peak = estimator::largest_tensors(expected).tensors.tensors();
   for (const RankMeasurement& rank : measured->ranks) {
     if (rank.tensor_peak() != peak || rank.loaded != expected.loaded ||
         rank.step_end != expected.loaded) {

@@ -41,11 +41,8 @@ std::vector<Expected> expect(const LedgerCase& each) {
       estimator::values_of(estimator::prior_calibration(each.problem, traits, std::nullopt));
   std::vector<Expected> stages;
   for (const estimator::StageQuantities& stage : quantities.stages) {
-    const auto& phases = stage.phases;
-    const auto largest = std::max_element(
-        phases.begin(), phases.end(),
-        [](const auto& a, const auto& b) { return a.tensors.tensors() < b.tensors.tensors(); });
-    stages.push_back({stage.loaded, *largest, estimator::stage_peak(stage, prior).allocated});
+    stages.push_back({stage.loaded, estimator::largest_tensors(stage),
+                      estimator::stage_peak(stage, prior).allocated});
   }
   return stages;
 }
