@@ -88,9 +88,11 @@ std::string broken_targets(const LoraSpec& lora, const BlockSpec& block) {
   if (block.mlp != MlpKind::gated && (has(lora, gate_proj) || has(lora, gate_up_proj))) {
     return "names a gate, and the model's MLP has none";
   }
-  for (const auto& [whole, part] :
-       {std::pair{qkv_proj, q_proj}, {qkv_proj, k_proj}, {qkv_proj, v_proj},
-        {gate_up_proj, gate_proj}, {gate_up_proj, up_proj}}) {
+  for (const auto& [whole, part] : {std::pair{qkv_proj, q_proj},
+                                    {qkv_proj, k_proj},
+                                    {qkv_proj, v_proj},
+                                    {gate_up_proj, gate_proj},
+                                    {gate_up_proj, up_proj}}) {
     if (both(whole, part)) {
       return "names " + std::string(word(part)) + " twice: it is a part of " +
              std::string(word(whole));

@@ -14,8 +14,8 @@ namespace planwright {
 
 struct BlockSpec;
 
-/// What gets one; the names of Hugging Face's modules. q, k and v are parts of one fused matrix here,
-/// and so are gate and up: an adapter may be of a part, or of the whole.
+/// What gets one; the names of Hugging Face's modules. q, k and v are parts of one fused matrix
+/// here, and so are gate and up: an adapter may be of a part, or of the whole.
 enum class LoraTarget {
   q_proj,
   k_proj,
@@ -29,9 +29,9 @@ enum class LoraTarget {
 };
 template <>
 struct Words<LoraTarget> {
-  static constexpr std::array<std::string_view, 9> kWords{
-      "q_proj",    "k_proj",  "v_proj",       "qkv_proj", "o_proj",
-      "gate_proj", "up_proj", "gate_up_proj", "down_proj"};
+  static constexpr std::array<std::string_view, 9> kWords{"q_proj",   "k_proj",       "v_proj",
+                                                          "qkv_proj", "o_proj",       "gate_proj",
+                                                          "up_proj",  "gate_up_proj", "down_proj"};
 };
 
 struct LoraSpec {

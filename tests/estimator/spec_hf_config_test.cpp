@@ -54,9 +54,8 @@ TEST(SpecHfConfig, EveryPublishedConfigOfAKnownFamilyCountsExactly) {
     EXPECT_EQ(model.name + ".json", fs::path(file).filename().string());
     ++seen[model.family];
   }
-  EXPECT_EQ(seen,
-            (std::map<std::string, int>{
-                {"gpt2", 2}, {"llama", 9}, {"mistral", 1}, {"qwen2", 2}, {"qwen3", 3}}));
+  EXPECT_EQ(seen, (std::map<std::string, int>{
+                      {"gpt2", 2}, {"llama", 9}, {"mistral", 1}, {"qwen2", 2}, {"qwen3", 3}}));
 }
 
 TEST(SpecHfConfig, EveryOtherPublishedConfigIsRefusedByName) {
@@ -69,7 +68,8 @@ TEST(SpecHfConfig, EveryOtherPublishedConfigIsRefusedByName) {
     EXPECT_EQ(fault.file, file);
     EXPECT_EQ(fault.key, "model_type");
     EXPECT_EQ(fault.value, config["model_type"].dump());
-    EXPECT_NE(fault.rule.find("gpt2, llama, mistral, qwen2 or qwen3"), std::string::npos) << fault.rule;
+    EXPECT_NE(fault.rule.find("gpt2, llama, mistral, qwen2 or qwen3"), std::string::npos)
+        << fault.rule;
     ++refused;
   }
   EXPECT_EQ(refused, 33);
