@@ -87,6 +87,8 @@ Wall wall_of(const Ledger& at) {
 
 std::string change_text(const Candidate& from, const Candidate& to) {
   std::string text;
+  if (to.attention != from.attention) text += fmt::format(" --attention {}", word(to.attention));
+  if (to.loss != from.loss) text += fmt::format(" --loss {}", word(to.loss));
   if (to.zero != from.zero) text += fmt::format(" --zero {}", to.zero);
   if (to.micro_batch != from.micro_batch) text += fmt::format(" --micro-batch {}", to.micro_batch);
   if (!(to.recompute == from.recompute)) {
@@ -154,8 +156,9 @@ struct Pricer::State {
         "that a plan may fill; {}",
         word(largest_account(stage.accounts)), rank, word(stage.phase), gib(needed),
         gib(needed - capacity), gib(capacity),
-        change ? change_text(candidate, *change) + " would fit"
-               : "no smaller micro-batch, higher ZeRO stage or recomputation would fit");
+        change
+            ? change_text(candidate, *change) + " would fit"
+            : "no smaller micro-batch, higher ZeRO stage, other kernel or recomputation would fit");
   }
 };
 

@@ -1,6 +1,7 @@
 #include "estimator/smallest_change.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "estimator/spec/rules.h"
@@ -38,9 +39,49 @@ std::vector<Recompute> recomputes(const TargetTraits& traits, const Candidate& c
   return kinds;
 }
 
+/// Its own, then those that hold less of the logits.
+std::vector<LossKernel> losses(const TargetTraits& traits, const Candidate& candidate) {
+  std::vector<LossKernel> kernels{candidate.loss};
+  for (const LossKernel loss : {LossKernel::fused, LossKernel::chunked}) {
+    const auto& axis = traits.axes.loss;
+    const bool supported = std::find(axis.begin(), axis.end(), loss) != axis.end();
+    if (supported && loss > candidate.loss) kernels.push_back(loss);
+  }
+  return kernels;
+}
+
+/// Its own, then the one without weights.
+std::vector<AttentionKernel> attentions(const Candidate& candidate) {
+  if (candidate.attention == AttentionKernel::flash) return {AttentionKernel::flash};
+  return {candidate.attention, AttentionKernel::flash};
+}
+
 int changes(const Candidate& from, const Candidate& to) {
   return (from.zero != to.zero) + (from.micro_batch != to.micro_batch) +
-         (from.recompute == to.recompute ? 0 : 1);
+         (from.recompute == to.recompute ? 0 : 1) + (from.loss != to.loss) +
+         (from.attention != to.attention);
+}
+
+/// Every combination, the values that cost the least time turning fastest.
+std::vector<Candidate> neighbours_of(const Problem& problem, const TargetTraits& traits,
+                                     const Candidate& candidate) {
+  std::vector<Candidate> all{candidate};
+  const auto expand = [&](auto Candidate::*axis, const auto& values) {
+    std::vector<Candidate> expanded;
+    for (const Candidate& each : all) {
+      for (const auto& value : values) {
+        expanded.push_back(each);
+        expanded.back().*axis = value;
+      }
+    }
+    all = std::move(expanded);
+  };
+  expand(&Candidate::recompute, recomputes(traits, candidate));
+  expand(&Candidate::micro_batch, micro_batches(problem, candidate));
+  expand(&Candidate::zero, zero_stages(traits, candidate));
+  expand(&Candidate::loss, losses(traits, candidate));
+  expand(&Candidate::attention, attentions(candidate));
+  return all;
 }
 
 }  // namespace
@@ -49,18 +90,10 @@ std::optional<Candidate> smallest_change(const Problem& problem, const TargetTra
                                          const Candidate& candidate,
                                          const std::function<bool(const Candidate&)>& fits) {
   const std::vector<Rule> rules = rules_for(traits);
-  std::vector<Candidate> neighbours;
-  for (const Recompute& recompute : recomputes(traits, candidate)) {
-    for (const int micro_batch : micro_batches(problem, candidate)) {
-      for (const int zero : zero_stages(traits, candidate)) {
-        Candidate next = candidate;
-        next.zero = zero;
-        next.micro_batch = micro_batch;
-        next.recompute = recompute;
-        if (first_broken(rules, problem, next) == nullptr) neighbours.push_back(next);
-      }
-    }
-  }
+  std::vector<Candidate> neighbours = neighbours_of(problem, traits, candidate);
+  std::erase_if(neighbours, [&](const Candidate& next) {
+    return first_broken(rules, problem, next) != nullptr;
+  });
   // Stable: among equally many changes the order above stands, cheapest in time first.
   std::stable_sort(neighbours.begin(), neighbours.end(), [&](const auto& a, const auto& b) {
     return changes(candidate, a) < changes(candidate, b);

@@ -114,13 +114,18 @@ Rule global_batch_rule() {
 }
 
 /// Far more bytes than a micro-batch's activations and logits take: each token keeps less than 16
-/// values of up to 8 bytes for every width of every block.
+/// values of up to 8 bytes for every width of every block, and with eager attention for every key.
 double bytes_in_flight(const Problem& problem, const Candidate& candidate) {
   double widths = static_cast<double>(problem.model.vocab + problem.model.hidden);
   for (const BlockRun& run : problem.model.runs) {
     const BlockSpec& block = run.block;
     widths += static_cast<double>(run.count) *
-              static_cast<double>(problem.model.hidden + block.heads * block.head_dim + block.ffn);
+              static_cast<double>(problem.model.hidden + block.heads * block.head_dim + block.ffn +
+                                  problem.model.lora.rank);
+    if (candidate.attention == AttentionKernel::eager) {
+      widths += static_cast<double>(run.count) * static_cast<double>(block.heads) *
+                static_cast<double>(problem.workload.seq);
+    }
   }
   return 128 * widths * static_cast<double>(candidate.micro_batch) *
          static_cast<double>(problem.workload.seq);

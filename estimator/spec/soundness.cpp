@@ -154,6 +154,9 @@ void require_countable(const ModelSpec& model, const std::string& source) {
   for (const BlockRun& run : model.runs) {
     const double width = real(run.block.heads) * real(run.block.head_dim);
     total += real(run.count) * real(model.hidden) * (4 * width + 3 * real(run.block.ffn));
+    // Adapters: of each target inputs and outputs, which are at most these.
+    const double sides = real(model.hidden) + 3 * width + 2 * real(run.block.ffn);
+    total += real(run.count) * real(model.lora.rank) * real(kWordCount<LoraTarget>) * sides;
   }
   if (total <= kMostCounted) return;
   throw InputError({source, "", "", "its sizes make a model of more than 2^50 parameters", ""});

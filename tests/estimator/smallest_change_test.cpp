@@ -37,6 +37,21 @@ TEST_F(SmallestChange, PrefersShardingThenASmallerMicroBatchThenRecomputation) {
             data_parallel(2, 1, 2));
 }
 
+TEST_F(SmallestChange, FirstTriesKernelsThatHoldLess) {
+  traits.axes.loss = {LossKernel::plain, LossKernel::fused, LossKernel::chunked};
+  traits.axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
+  Candidate eager = data_parallel(2, 0, 4);
+  eager.attention = AttentionKernel::eager;
+  EXPECT_EQ(from(eager, [](const Candidate&) { return true; }), data_parallel(2, 0, 4));
+  Candidate fused = data_parallel(2, 0, 4), chunked = fused;
+  fused.loss = LossKernel::fused;
+  chunked.loss = LossKernel::chunked;
+  EXPECT_EQ(from(data_parallel(2, 0, 4), [](const Candidate&) { return true; }), fused);
+  EXPECT_EQ(from(fused, [](const Candidate&) { return true; }), chunked);
+  EXPECT_EQ(from(chunked, [](const Candidate& c) { return c.loss != LossKernel::chunked; }),
+            std::nullopt);
+}
+
 TEST_F(SmallestChange, TakesTheLargestMicroBatchThatFits) {
   EXPECT_EQ(from(data_parallel(2, 0, 4), [](const Candidate& c) { return c.micro_batch <= 2; }),
             data_parallel(2, 0, 2));

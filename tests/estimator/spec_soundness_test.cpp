@@ -40,6 +40,32 @@ TEST(Soundness, NamesWhatCannotBeComputedWith) {
       {"model.runs.block.ffn", "must be at least 1",
        [](Problem& p) { p.model.runs[0].block.ffn = -4; }},
       {"", "more than 2^50 parameters", [](Problem& p) { p.model.vocab = std::int64_t{1} << 60; }},
+      {"", "more than 2^50 parameters",  // of the adapters alone
+       [](Problem& p) {
+         p.workload.job = Job::lora;
+         p.model.lora = {1 << 16, {LoraTarget::up_proj}};
+         p.model.runs[0].block.ffn = std::int64_t{1} << 40;
+       }},
+      {"model.lora.rank", "must be at most 65536",
+       [](Problem& p) {
+         p.workload.job = Job::lora;
+         p.model.lora = {(1 << 16) + 1, {LoraTarget::up_proj}};
+       }},
+      {"model.lora.rank", "must be at least 1 for the job lora",
+       [](Problem& p) { p.workload.job = Job::lora; }},
+      {"model.lora.rank", "must be 0 for a job without adapters",
+       [](Problem& p) {
+         p.model.lora = {8, {LoraTarget::up_proj}};
+       }},
+      {"model.lora.targets", "must name at least one module",
+       [](Problem& p) {
+         p.workload.job = Job::lora;
+         p.model.lora.rank = 8;
+       }},
+      {"workload.hidden_dropout", "must be from 0 to below 1",
+       [](Problem& p) { p.workload.hidden_dropout = 1; }},
+      {"workload.attention_dropout", "must be from 0 to below 1",
+       [](Problem& p) { p.workload.attention_dropout = NAN; }},
       {"cluster.nodes", "must make at most 10^9 devices",
        [](Problem& p) { p.cluster.nodes = p.cluster.per_node = 1 << 30; }},
       {"cluster.device.memory_bytes", "must be at least 1",
