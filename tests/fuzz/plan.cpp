@@ -1,3 +1,5 @@
+#include <iterator>
+
 #include "choices.h"
 #include "estimator/calibrate.h"
 #include "estimator/price.h"
@@ -9,13 +11,26 @@
 /// out is finite.
 namespace planwright {
 
-Json good_plan(bool gpt) {
+launcher::PlanFile plan_of(const ModelSpec& model) {
   launcher::PlanFile plan;
-  plan.problem =
-      testing::fake_problem(gpt ? testing::tiny_gpt() : testing::tiny_llama(), 2, Precision::bf16);
+  plan.problem = testing::fake_problem(model, 2, Precision::bf16);
   plan.problem.target = targets::builtin::traits().name;
   plan.candidate = testing::data_parallel(2, 1, 2);
-  return launcher::to_json(plan);
+  return plan;
+}
+
+/// One with adapters, and kernels and blocks that others have not.
+launcher::PlanFile plan_with_techniques() {
+  ModelSpec model = testing::tiny_llama();
+  model.lora = {4, {LoraTarget::q_proj, LoraTarget::gate_up_proj}};
+  model.runs.front().block.qk_norm = true;
+  model.runs.front().block.sliding_window = 4;
+  launcher::PlanFile plan = plan_of(model);
+  plan.problem.workload.job = Job::lora;
+  plan.problem.workload.attention_dropout = 0.1;
+  plan.candidate.attention = AttentionKernel::eager;
+  plan.candidate.loss = LossKernel::chunked;
+  return plan;
 }
 
 void check_estimate(const launcher::PlanFile& plan) {
@@ -32,9 +47,11 @@ void check_estimate(const launcher::PlanFile& plan) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace planwright;
-  static const Json kPlans[] = {good_plan(false), good_plan(true)};
+  static const Json kPlans[] = {launcher::to_json(plan_of(testing::tiny_llama())),
+                                launcher::to_json(plan_of(testing::tiny_gpt())),
+                                launcher::to_json(plan_with_techniques())};
   fuzz::Choices choices(data, size);
-  const Json json = fuzz::changed(kPlans[choices.byte() % 2], choices);
+  const Json json = fuzz::changed(kPlans[choices.byte() % std::size(kPlans)], choices);
   fuzz::refused_or_fine([&] { check_estimate(launcher::plan_file_from_json(json, "fuzz")); });
   return 0;
 }
