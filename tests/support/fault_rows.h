@@ -55,7 +55,7 @@ struct FaultRow {
   std::function<void(launcher::RunOptions&)> options{};
   bool tuner_dies = false;   ///< by SIGKILL, in the third step; there is no outcome then
   std::string memory_max{};  ///< of a cgroup for the ranks; the row is skipped where none can be
-  bool limits_address_space = false;  ///< which sanitizers need more of than there is
+  bool starves_sanitizers = false;  ///< of address space or descriptors, which they need more of
 };
 
 const std::vector<FaultRow>& fault_rows();

@@ -243,7 +243,7 @@ class FaultRun {
  private:
   std::string impossible() const {
     if (access(healthy_.worker.c_str(), X_OK) != 0) return "this build has no worker";
-    if (row_.limits_address_space && kSanitized) return "sanitizers take all address space";
+    if (row_.starves_sanitizers && kSanitized) return "a sanitizer needs more than the row leaves";
     if (!row_.memory_max.empty() && cgroup_.path().empty()) {
       return "no cgroup v2 with a memory controller can be made here";
     }
@@ -321,7 +321,8 @@ class FaultRun {
         },
         kPatience_s);
     for (const std::string& each : left) result_.wrong.emplace_back("left behind: " + each);
-    if (seen.supervisor_peak > kSupervisorMost) {
+    // A sanitizer keeps what was freed.
+    if (!kSanitized && seen.supervisor_peak > kSupervisorMost) {
       result_.wrong.push_back(
           fmt::format("the supervisor took {} MiB", seen.supervisor_peak >> 20));
     }
