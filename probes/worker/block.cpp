@@ -1,6 +1,5 @@
 #include "probes/worker/block.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include <initializer_list>

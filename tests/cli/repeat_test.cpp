@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "probes/protocol/probe_report.h"
+#include "small_study.h"
 #include "tests/support/fault.h"
 #include "tests/support/processes.h"
 
@@ -16,29 +17,6 @@
 /// fast, and waits in the jobs that come together if it is told to.
 namespace planwright::testing {
 namespace {
-
-const char* const kStudy = R"([model]
-model = "tiny-llama-kind"
-[cluster]
-device = "cpu"
-devices = 2
-memory = "1GiB"
-threads = 1
-[job]
-seq = 32
-global_batch = 8
-precision = "fp32"
-[space]
-tp = 1
-pp = 1
-zero = [0, 1]
-micro_batch = [4]
-recompute = ["none"]
-loss = "plain"
-[budget]
-steps = 2
-no_benchmark = true
-)";
 
 const char* const kWorker = R"(
 import json, os, sys, time
@@ -70,7 +48,7 @@ class RepeatProcess : public ::testing::Test {
     report.jobs.front().measurement.steps_s = {0.1};
     folder_.put("report.json", probes::to_json(report).dump());
     folder_.put("worker.py", kWorker);
-    folder_.put("study.toml", kStudy);
+    folder_.put("study.toml", small_study("[4]", ""));
     tune_ = "tune study.toml --json --worker " +
             folder_.put_script("worker", "exec python3 " + (folder_ / "worker.py") + " \"$@\"");
   }

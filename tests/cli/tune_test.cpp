@@ -7,6 +7,7 @@
 #include <set>
 
 #include "command.h"
+#include "small_study.h"
 #include "tests/support/busy_processes.h"
 #include "tests/support/fault.h"
 #include "tests/support/processes.h"
@@ -15,29 +16,7 @@
 namespace planwright::testing {
 namespace {
 
-const char* const kStudy = R"([model]
-model = "tiny-llama-kind"
-[cluster]
-device = "cpu"
-devices = 2
-memory = "1GiB"
-threads = 1
-[job]
-seq = 32
-global_batch = 8
-precision = "fp32"
-[space]
-tp = 1
-pp = 1
-zero = [0, 1]
-micro_batch = [1, 4]
-recompute = ["none"]
-loss = "plain"
-[budget]
-probes = 2
-steps = 2
-no_benchmark = true
-)";
+const std::string kStudy = small_study("[1, 4]", "probes = 2\n");
 
 class TuneProcess : public ::testing::Test {
  protected:
@@ -205,7 +184,7 @@ TEST_F(TuneProcess, RefusesAnotherProblemForANamedStudy) {
 }
 
 TEST_F(TuneProcess, EmitsNothingForAnotherProblemThanTheStudys) {
-  folder_.put("named.toml", std::string(kStudy) + "[storage]\nstudy = \"mine\"\n");
+  folder_.put("named.toml", kStudy + "[storage]\nstudy = \"mine\"\n");
   ASSERT_EQ(run("tune named.toml --probes 1").code, 0);
   EXPECT_EQ(run("emit named.toml --out first").code, 0);
   const CommandResult other = run("emit named.toml --seq 16 --out second");
