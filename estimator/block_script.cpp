@@ -103,8 +103,7 @@ void lora_input_gradient(Script& script, const StepShape& s, const BlockSpec& sh
 }
 
 void drop_lora(Script& script, const StepShape& s, const BlockSpec& share) {
-  for (const BlockMatrix matrix :
-       {BlockMatrix::qkv, BlockMatrix::out, BlockMatrix::up, BlockMatrix::down}) {
+  for (const BlockMatrix matrix : kBlockMatrices) {
     for (std::size_t i = 0; i < adapters(s, share, matrix).size(); ++i) script.drop(lora_state(s));
   }
 }

@@ -35,8 +35,7 @@ double accumulate_bytes(const StepShape& s, double weights) {
 double lora_flops(const StepShape& s, const BlockSpec& b) {
   const BlockSpec share = tensor_share(b, static_cast<int>(s.tp));
   double flops = 0;
-  for (const BlockMatrix matrix :
-       {BlockMatrix::qkv, BlockMatrix::out, BlockMatrix::up, BlockMatrix::down}) {
+  for (const BlockMatrix matrix : kBlockMatrices) {
     for (const Adapter& each : adapters_of(s.lora, share, s.hidden, matrix)) {
       flops += 2.0 * static_cast<double>(s.lora.rank * (each.inputs + each.outputs));
     }

@@ -44,6 +44,8 @@ struct LoraSpec {
 
 /// A block's matrices, as they are stored.
 enum class BlockMatrix { qkv, out, up, down };
+inline constexpr std::array kBlockMatrices{BlockMatrix::qkv, BlockMatrix::out, BlockMatrix::up,
+                                           BlockMatrix::down};
 
 /// One target's place: rows [first, first + outputs) of a matrix with `inputs` columns.
 struct Adapter {

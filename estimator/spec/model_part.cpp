@@ -42,8 +42,7 @@ class PartBuilder {
       by_rows(prefix + "up", {share(b.ffn, 0)}, b.mlp_bias);
     }
     by_columns(prefix + "down", b.ffn, b.mlp_bias);
-    for (const BlockMatrix matrix :
-         {BlockMatrix::qkv, BlockMatrix::out, BlockMatrix::up, BlockMatrix::down}) {
+    for (const BlockMatrix matrix : kBlockMatrices) {
       for (const Adapter& each : adapters_of(model_.lora, b, model_.hidden, matrix)) {
         adapter(prefix + std::string(word(each.target)), each, b, matrix);
       }
