@@ -30,6 +30,6 @@ endif()
 if(PLANWRIGHT_SANITIZE)
   # GCC 12 sees uninitialised variables in instrumented libstdc++ where there are none.
   target_compile_options(planwright_flags INTERFACE -fsanitize=${PLANWRIGHT_SANITIZE}
-      -fno-sanitize-recover=all -fno-omit-frame-pointer $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+      -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(planwright_flags INTERFACE -fsanitize=${PLANWRIGHT_SANITIZE})
 endif()
