@@ -38,15 +38,21 @@ LoraTarget parse_target(const Setting& name) {
   if (const auto target = from_word<LoraTarget>(name.text)) return *target;
   std::vector<std::string> valid = all_words<LoraTarget>();
   valid.emplace_back(kAllLinear);
+  if (name.text == kAllLinear) refuse(name, "is every module already, and stands alone");
   refuse(name, "must be some of " + join_words(valid), nearest_word(name.text, valid));
 }
 
 std::vector<LoraTarget> parse_targets(const Setting& list, const ModelSpec& model) {
   if (list.text == kAllLinear) return all_linear(model.block(0));
   std::vector<LoraTarget> targets;
-  for (const Setting& name : split_list(list)) targets.push_back(parse_target(name));
+  for (const Setting& name : split_list(list)) {
+    const LoraTarget target = parse_target(name);
+    if (std::find(targets.begin(), targets.end(), target) != targets.end()) {
+      refuse(name, "is named twice");
+    }
+    targets.push_back(target);
+  }
   std::sort(targets.begin(), targets.end());
-  targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
   for (const BlockRun& run : model.runs) {
     const std::string broken = broken_targets({kUsualRank, targets}, run.block);
     if (!broken.empty()) refuse(list, broken);

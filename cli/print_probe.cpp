@@ -61,6 +61,10 @@ std::string comparison_table(const Candidate& candidate, const ProbeScope& scope
   }
   rows.push_back({"allocated", gib_text(predicted.allocated(), scale),
                   gib_text(rank.allocated_peak(), scale)});
+  if (predicted[Account::workspace] != Bytes{} || rank.peak[Account::workspace] != Bytes{}) {
+    rows.push_back({"tensors at most", gib_text(stage.tensor_peak, scale),
+                    gib_text(rank.tensor_peak(), scale)});
+  }
   rows.push_back({"phase", std::string(word(stage.phase)), std::string(word(rank.peak_phase))});
   const bool whole = scope.kind == ScopeKind::full;
   rows.push_back({"step ms", ms_text(estimate.step_time),
@@ -177,7 +181,9 @@ Json probe_json(const Problem& problem, const Candidate& candidate, const ProbeS
   json["target"] = problem.target;
   json["capacity_bytes"] = capacity(problem).value;
   json["estimate"] = to_json(estimate);
-  if (scope.kind == ScopeKind::shadow) json["tokens_per_second_per_device"] = nullptr;
+  if (scope.kind == ScopeKind::shadow) {
+    for (const char* unknown : {"tokens_per_second_per_device", "losses"}) json[unknown] = nullptr;
+  }
   return json;
 }
 

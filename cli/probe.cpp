@@ -4,6 +4,7 @@
 
 #include "cli/console.h"
 #include "cli/devices_turn.h"
+#include "cli/host_room.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/prior.h"
@@ -83,9 +84,14 @@ int run_probe(const Arguments& arguments) {
 
   const OneCandidate one = read_one_candidate(line.settings);
   const auto& [input, candidate, place] = one;
-  ProbeScope scope = read_scope(line.settings);
+  ProbeScope scope = read_budget(line.settings).scope;
   for (const std::string& warning : input.warnings) console.warning(warning);
-  if (scope.kind != ScopeKind::shadow) require_devices_here(input);
+  if (scope.kind != ScopeKind::shadow) {
+    require_devices_here(input);
+    for (const std::string& warning : require_host_room(line.settings, input)) {
+      console.warning(warning);
+    }
+  }
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
   const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
   if (estimate.verdict == Verdict::invalid) {

@@ -147,6 +147,7 @@ ManyCandidates read_many_candidates(const Settings& settings) {
   read_job(settings, std::nullopt, many.input);
   require_sound(many.input.problem, kCommandLine);
   many.space = read_space(settings);
+  many.budget = read_budget(settings);
   return many;
 }
 

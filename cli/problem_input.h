@@ -35,10 +35,11 @@ struct OneCandidate {
 };
 OneCandidate read_one_candidate(const Settings& settings);
 
-/// For plan and tune: many, from [space].
+/// For plan and tune: many, from [space], and how long to look.
 struct ManyCandidates {
   ProblemInput input;
   search::SpaceRequest space;
+  search::Budget budget;
 };
 ManyCandidates read_many_candidates(const Settings& settings);
 

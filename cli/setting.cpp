@@ -15,6 +15,9 @@ std::int64_t parse_integer(const Setting& setting, std::int64_t least) {
   std::int64_t value = 0;
   const char* end = setting.text.data() + setting.text.size();
   const auto [stop, error] = std::from_chars(setting.text.data(), end, value);
+  if (error == std::errc::result_out_of_range && stop == end) {
+    refuse(setting, "has more digits than any number that is meant here");
+  }
   if (error != std::errc{} || stop != end) refuse(setting, "must be a whole number");
   if (value < least) refuse(setting, fmt::format("must be at least {}", least));
   return value;

@@ -34,6 +34,7 @@ void on_signal(OnSignal what) {
   sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) handle(SIGHUP, what == OnSignal::leave ? leave : note);
   handle(SIGPIPE, SIG_IGN);
+  handle(SIGXFSZ, SIG_IGN);  // a file that may not grow is a failure to write, told as any other
 }
 
 bool interrupted() { return signalled != 0; }

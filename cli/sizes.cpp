@@ -87,7 +87,9 @@ bool is_bare_prefix(std::string_view unit) {
   if (amount.rest.empty()) {
     refuse(setting, "needs a unit: " + join_words(names), fmt::format("{}GiB", amount.digits));
   }
-  refuse(setting, fmt::format("has the unknown unit {}", amount.rest), nearest_size(amount));
+  refuse(setting,
+         fmt::format("has the unknown unit {}, none of {}", amount.rest, join_words(names)),
+         nearest_size(amount));
 }
 
 std::optional<double> seconds_in(char unit) {
@@ -128,7 +130,9 @@ Headroom parse_headroom(const Setting& setting) {
 
 double parse_probability(const Setting& setting) {
   const auto amount = split_amount(setting.text);
-  if (!amount || !amount->rest.empty()) refuse(setting, "must be a decimal number such as 0.1");
+  if (!amount || !amount->rest.empty()) {
+    refuse(setting, "must be a decimal number from 0 to below 1, such as 0.1");
+  }
   if (amount->number >= 1) refuse(setting, "must be a probability below 1");
   return amount->number;
 }

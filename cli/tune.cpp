@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
+#include "cli/host_room.h"
 #include "cli/infeasible.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
@@ -104,6 +105,13 @@ Ending ending_without_plan(const ProblemInput& input, const search::Space& space
   return {kExitWorldFailed, "no plan was measured: the budget was spent before a probe could end"};
 }
 
+/// One rank alone does not tell how fast the whole job is, which is what plans are ranked by.
+void refuse_shadow(const Settings& settings, const ProbeScope& scope) {
+  if (scope.kind == ScopeKind::full) return;
+  refuse(*settings.find(Table::budget, "mode"),
+         "is for the verb probe: tune compares the speed of whole jobs", "full");
+}
+
 }  // namespace
 
 int run_tune(const Arguments& arguments) {
@@ -113,11 +121,15 @@ int run_tune(const Arguments& arguments) {
 
   const ManyCandidates many = read_many_candidates(line.settings);
   const ProblemInput& input = many.input;
-  const search::Budget budget = read_budget(line.settings);
+  const search::Budget& budget = many.budget;
+  refuse_shadow(line.settings, budget.scope);
   const launcher::RunOptions options = read_run_options(line.settings);
   const search::Space space = search::enumerate(input.problem, input.traits(), many.space);
   for (const std::string& warning : input.warnings) console.warning(warning);
   require_devices_here(input);
+  for (const std::string& warning : require_host_room(line.settings, input)) {
+    console.warning(warning);
+  }
   require_worker(input, options);
 
   on_signal(OnSignal::ask);

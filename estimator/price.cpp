@@ -137,6 +137,7 @@ struct Pricer::State {
     stage.stage = number;
     stage.phase = peak.phase->phase;
     stage.accounts = accounts_at(peak);
+    stage.tensor_peak = largest_tensors(quantities).tensors.tensors();
     if (accelerator) {
       stage.reserved = stage.accounts.allocated() + stage.accounts[Account::fragmentation];
       stage.device_used = *stage.reserved + stage.accounts[Account::context];

@@ -149,6 +149,9 @@ ProcessGroup::ProcessGroup(const std::string& supervisor, const GroupSpec& spec)
   Pipe commands = make_command_channel();
   Pipe events = make_pipe();
   pid_ = spawn(supervisor, commands.read.get(), events.write.get());
+  // As long as this process holds them, it does not learn that the supervisor has ended.
+  commands.read.reset();
+  events.write.reset();
   commands_ = std::move(commands.write);
   events_ = std::move(events.read);
   send_all(commands_.get(), line);

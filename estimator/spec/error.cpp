@@ -1,9 +1,26 @@
 #include "estimator/spec/error.h"
 
+#include <cstdio>
 #include <utility>
 
 namespace planwright {
 namespace {
+
+/// What was given may be anything; a message stays one line and leaves the terminal as it is.
+std::string printable(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      out += c;
+      continue;
+    }
+    char escape[5];
+    std::snprintf(escape, sizeof escape, "\\x%02x", byte);
+    out += escape;
+  }
+  return out;
+}
 
 std::string message(const InputFault& fault) {
   std::string text;
@@ -13,7 +30,7 @@ std::string message(const InputFault& fault) {
   if (!fault.key.empty() || !fault.value.empty()) text += ": ";
   text += fault.rule;
   if (!fault.nearest.empty()) text += "; did you mean " + fault.nearest + "?";
-  return text;
+  return printable(text);
 }
 
 }  // namespace

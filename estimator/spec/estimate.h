@@ -32,6 +32,7 @@ struct StageEstimate {
   int stage = 0;
   Phase phase = Phase::load;
   Ledger accounts;
+  Bytes tensor_peak;  ///< the most that tensors alone take, maybe at another moment; exact
   std::optional<Bytes> reserved, device_used;
   bool operator==(const StageEstimate&) const = default;
 };

@@ -53,7 +53,7 @@ Json encode(const StageEstimate& stage, Form form) {
   out["stage"] = stage.stage;
   out["phase"] = word(stage.phase);
   out["allocated_bytes"] = stage.accounts.allocated().value;
-  out["tensor_bytes"] = stage.accounts.tensors().value;
+  out["tensor_bytes"] = stage.tensor_peak.value;
   out["reserved_bytes"] = encode(stage.reserved, form);
   out["device_bytes"] = encode(stage.device_used, form);
   out["accounts"] = encode_accounts(stage.accounts, stage.device_used.has_value());
@@ -64,11 +64,11 @@ void decode(const Json& json, const Place& place, StageEstimate& into) {
   ObjectReader object(json, place);
   object.read("stage", into.stage, kNatural);
   object.read("phase", into.phase);
+  object.read("tensor_bytes", into.tensor_peak);
   object.read("reserved_bytes", into.reserved);
   object.read("device_bytes", into.device_used);
   object.read("accounts", into.accounts);
   object.derived("allocated_bytes", into.accounts.allocated().value);
-  object.derived("tensor_bytes", into.accounts.tensors().value);
   object.finish();
 }
 

@@ -60,6 +60,7 @@ inline Estimate printed_estimate(Verdict verdict, bool on_device, Bytes unit) {
   StageEstimate stage;
   stage.phase = Phase::loss;
   stage.accounts = printed_ledger(unit);
+  stage.tensor_peak = stage.accounts.tensors();
   if (on_device) {
     stage.accounts[Account::context] = unit;
     stage.accounts[Account::fragmentation] = 2 * unit;

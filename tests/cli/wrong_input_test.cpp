@@ -19,6 +19,9 @@ class WrongInputProcess : public ::testing::TestWithParam<WrongInput> {};
 void put_files(const TestFolder& folder) {
   folder.put("typo.toml", "[job]\nglbal_batch = 8\n");
   folder.put("table.toml", "[zzzzz]\n");
+  folder.put("notime.toml",
+             "[model]\nmodel = \"tiny-llama-kind\"\n[job]\nseq = 8\nglobal_batch = 8\n"
+             "[budget]\ntime = \"10\"\n");
   folder.put("badlink.toml",
              "[[link]]\nname = \"a\"\nbandwidth = \"1GB/s\"\nlatency_us = 1\nspan = 2\n");
   folder.put("badkey.toml", "host_mem = \"1GiB\"\n");
@@ -110,6 +113,26 @@ const WrongInput kRows[] = {
     {"UnknownDevice", "estimate --model gpt2 --seq 8 --device A1000", "--device = A1000"},
     {"ZeroDevices", "estimate {base} --devices 0", "--devices = 0|at least 1"},
     {"ManyDevices", "estimate {base} --devices 99999999", "--devices = 99999999|at most"},
+    {"MoreRanksThanMemory", "probe {base} --devices 1000000 --global-batch 1000000",
+     "--devices = 1000000|must be at most|before it holds a tensor"},
+    {"MoreThreadsThanCores", "probe {base} --threads 100000",
+     "--threads = 100000|the cores of this host"},
+    {"EndlessNumber", "estimate {base} --micro-batch 99999999999999999999",
+     "--micro-batch = 99999999999999999999|more digits"},
+    {"NegativeDropout", "estimate {base} --hidden-dropout=-0.1",
+     "--hidden-dropout = -0.1|from 0 to below 1"},
+    {"AdapterTwice", "estimate {base} --job lora --lora-targets q_proj,q_proj",
+     "--lora-targets = q_proj|is named twice"},
+    {"EveryAdapterAndOne", "estimate {base} --job lora --lora-targets all-linear,q_proj",
+     "--lora-targets = all-linear|stands alone"},
+    {"ShadowStudy", "tune {base} --mode shadow", "--mode = shadow|did you mean full?"},
+    {"StudyOfNoTime", "plan {folder}/notime.toml", "[budget] time|such as 45s"},
+    {"StudyWithControlCharacter", "history show 1 --study a\x1b", "--study = a\\x1b|control"},
+    {"ModelWithControlCharacter",
+     "estimate --model a\x1b"
+     "b --seq 8",
+     "--model = a\\x1b"
+     "b"},
     {"WordDevices", "estimate {base} --devices two", "--devices = two|whole number"},
     {"CpuPerNode", "estimate {base} --devices 2 --per-node 1", "--per-node = 1|one host"},
     {"UnevenNodes",
@@ -120,7 +143,8 @@ const WrongInput kRows[] = {
      "--memory = 80G|80GB (80000000000 bytes)|80GiB (85899345920 bytes)"},
     {"BareMemory", "estimate {base} --memory 80", "--memory = 80|needs a unit|did you mean 80GiB?"},
     {"ZeroMemory", "estimate {base} --memory 0GiB", "more than zero"},
-    {"FarUnit", "estimate {base} --memory 80parsecs", "has the unknown unit parsecs\n"},
+    {"FarUnit", "estimate {base} --memory 80parsecs",
+     "has the unknown unit parsecs, none of B, KB|or TiB\n"},
     {"LowerCaseMemory", "estimate {base} --memory 80gib", "did you mean 80GiB?"},
     {"MissingCluster", "estimate {base} --cluster none.toml", "none.toml|no such file"},
     {"ClusterKey", "estimate {base} --cluster {folder}/badkey.toml",

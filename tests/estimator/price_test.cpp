@@ -173,6 +173,14 @@ TEST_F(PriceOf, AnAcceleratorHoldsContextAndFragmentationToo) {
   EXPECT_GT(stage.accounts[Account::workspace], Bytes{1 << 20});
 }
 
+TEST_F(PriceOf, AStagesTensorPeakIsWithoutWorkspaceAndMayBeAtAnotherMoment) {
+  const Candidate candidate = data_parallel(2, 0, 1);
+  const Quantities quantities = quantify(problem, traits, candidate);
+  const StageEstimate& stage = of(candidate).peak();
+  EXPECT_EQ(stage.tensor_peak, largest_tensors(quantities.stages[0]).tensors.tensors());
+  EXPECT_GE(stage.tensor_peak, stage.accounts.tensors());
+}
+
 TEST_F(PriceOf, FitProbabilityIsAHalfAtTheCapacityAndFollowsThePeaksSpread) {
   problem = fake_problem(tiny_llama(), 2, Precision::fp32);
   calibration = prior_calibration(problem, traits, std::nullopt);

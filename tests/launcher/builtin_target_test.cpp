@@ -222,6 +222,18 @@ TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
        [](Problem&, Candidate& c) {
          c.recompute = {RecomputeKind::chunk, 3, {}};
        }},
+      {"recompute_within_stage",
+       [](Problem&, Candidate& c) {
+         c.recompute = {RecomputeKind::alternate, 3, {}};
+       }},
+      {"recompute_first_of_all",
+       [](Problem&, Candidate& c) {
+         c.recompute = {RecomputeKind::first, 2, {}};
+       }},
+      {"recompute_alternate_of_one",
+       [](Problem&, Candidate& c) {
+         c.recompute = {RecomputeKind::alternate, 2, {}};
+       }},
   };
   EXPECT_TRUE(broken_rules(llama(), testing::data_parallel(2, 1, 2)).empty());
   // What flash refuses eager takes.

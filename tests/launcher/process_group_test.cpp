@@ -125,6 +125,15 @@ TEST(ProcessGroupProcess, AMissingSupervisorIsAWorldError) {
   EXPECT_THROW(ProcessGroup("/nonexistent/supervisor", shells({"true"})), WorldError);
 }
 
+TEST(ProcessGroupProcess, ASupervisorThatDoesNotReadItsLongSpecificationIsLost) {
+  GroupSpec spec = shells({"sleep 60"});
+  spec.ranks[0].environment["PLANWRIGHT_TEST_VALUE"] = std::string(4 << 20, 'x');
+  ProcessGroup group("/bin/true", spec);
+  const Followed seen = follow(group);
+  ASSERT_TRUE(seen.ended.has_value());
+  EXPECT_TRUE(seen.ended->lost);
+}
+
 TEST(ProcessGroupProcess, APathThatIsNoTextIsAWorldErrorBeforeAnythingStarts) {
   EXPECT_THROW(ProcessGroup(kSupervisor, shells({"echo '\xff'"})), WorldError);
 }

@@ -68,7 +68,8 @@ Estimate sample_estimate(int step) {
   Estimate estimate;
   estimate.reason = "";
   estimate.parameters = {10000, 10000, 10000};
-  estimate.stages = {{0, Phase::backward, sample_ledger(Bytes{5000 + step}), std::nullopt, {}}};
+  estimate.stages = {
+      {0, Phase::backward, sample_ledger(Bytes{5000 + step}), Bytes{4000}, std::nullopt, {}}};
   estimate.loaded = sample_ledger(Bytes{0});
   estimate.time = {Seconds{0.1}, Seconds{}, Seconds{0.02}, Seconds{}, Seconds{0.003}, Seconds{}};
   estimate.step_time = estimate.time.total();

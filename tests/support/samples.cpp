@@ -136,8 +136,10 @@ Estimate sample_estimate(bool on_device) {
   e.parameters = {.total = 4'999'424, .trainable = 4'000'000, .active = 3'000'000};
   e.peak_rank = 3;
   e.peak_stage = 1;
-  e.stages = {{0, Phase::loss, sample_ledger(1000, on_device), maybe(20'000), maybe(30'000)},
-              {1, Phase::backward, sample_ledger(2000, on_device), maybe(40'000), maybe(50'000)}};
+  e.stages = {
+      {0, Phase::loss, sample_ledger(1000, on_device), Bytes{15'000}, maybe(20'000), maybe(30'000)},
+      {1, Phase::backward, sample_ledger(2000, on_device), Bytes{25'000}, maybe(40'000),
+       maybe(50'000)}};
   e.loaded = sample_ledger(500, on_device);
   e.host_bytes = Bytes{77'777};
   e.wall = Wall::moves;
