@@ -68,6 +68,18 @@ function(add_program name)
   endif()
 endfunction()
 
+# The unit tests of a program that loads libtorch, in a few processes: to load it takes longer than
+# most of the tests. One that fails is named in the output.
+function(add_unit_shards target name)
+  set(shards 4)
+  math(EXPR last "${shards} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${name}.units_${shard} COMMAND ${target} --gtest_brief=1 "--gtest_filter=-*Process.*:*Process/*")
+    set_tests_properties(${name}.units_${shard} PROPERTIES LABELS unit TIMEOUT 300
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
+endfunction()
+
 # add_tests(<name> FOLDER <folder> USES <layer>...): one GoogleTest program. Suites named *Process
 # start workers or other programs; they get two cores and more time. Those named *FaultProcess get
 # one: their ranks wait for one another more than they compute.
@@ -92,8 +104,12 @@ function(add_tests name)
   endif()
   target_compile_definitions(${target} PRIVATE
       PLANWRIGHT_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" PLANWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
-      TEST_FILTER "-*Process.*:*Process/*" PROPERTIES LABELS unit TIMEOUT 120)
+  if(worker IN_LIST arg_USES)
+    add_unit_shards(${target} ${name})
+  else()
+    gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
+        TEST_FILTER "-*Process.*:*Process/*" PROPERTIES LABELS unit TIMEOUT 120)
+  endif()
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
       TEST_FILTER "*Process.*:*Process/*-*FaultProcess.*" PROPERTIES LABELS process TIMEOUT 300 PROCESSORS 2)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.

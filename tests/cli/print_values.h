@@ -91,6 +91,8 @@ inline Trial printed_trial(std::int64_t number, double rate, Bytes unit) {
   measured.ranks[0].peak = printed_ledger(unit);
   measured.ranks[0].peak[Account::workspace] = unit;
   measured.ranks[0].peak_phase = Phase::backward;
+  measured.ranks[0].tensors = measured.ranks[0].peak;
+  measured.ranks[0].tensors[Account::workspace] = {};
   measured.step_time_s = 512 / rate;
   measured.tokens_per_second_per_device = rate;
   trial.outcome.value = measured;

@@ -121,7 +121,7 @@ const WrongInput kRows[] = {
      "--micro-batch = 99999999999999999999|more digits"},
     {"NegativeDropout", "estimate {base} --hidden-dropout=-0.1",
      "--hidden-dropout = -0.1|from 0 to below 1"},
-    {"AdapterTwice", "estimate {base} --job lora --lora-targets q_proj,q_proj",
+    {"AdapterNamedTwice", "estimate {base} --job lora --lora-targets q_proj,q_proj",
      "--lora-targets = q_proj|is named twice"},
     {"EveryAdapterAndOne", "estimate {base} --job lora --lora-targets all-linear,q_proj",
      "--lora-targets = all-linear|stands alone"},

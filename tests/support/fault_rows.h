@@ -36,6 +36,9 @@ struct ExpectedEnd {
   std::optional<Phase> phase{};      ///< out of memory
   std::optional<Account> account{};  ///< out of memory
   std::string detail{};              ///< part of a failure's text
+  /// Out of memory in a product's scratch in forward is right too: how much that is, is for the
+  /// CPU.
+  bool or_scratch = false;
 };
 
 /// A fault is a signal, or a shell script that every rank is before it becomes the worker, or a job

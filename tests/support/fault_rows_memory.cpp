@@ -28,8 +28,9 @@ Bytes largest_in(const probes::TrainJob& job, Phase phase) {
   return std::max(found.tensors.allocated(), found.kernels.allocated());
 }
 
-/// Most of the memory in the logits, in bf16, so that the loss takes a wider copy of them: more
-/// than a product that makes them has of scratch.
+/// Most of the memory in the logits, in bf16, so that the loss takes a wider copy of them: as much
+/// as the product that makes them has of scratch where the CPU knows bf16, and less where it does
+/// not.
 void make_wordy(probes::TrainJob& job) {
   job.problem.model.vocab = 5000;
   job.problem.workload.precision = Precision::bf16;
@@ -118,6 +119,7 @@ std::vector<FaultRow> device_memory() {
       row.expected = {
           .kind = OutcomeKind::out_of_memory, .phase = each.phase, .account = each.account};
       if (one_of_two) row.expected.rank = 1;
+      row.expected.or_scratch = each.phase == Phase::loss && each.account == logits;
       rows.push_back(std::move(row));
     }
   }
