@@ -176,7 +176,7 @@ TEST_F(PriceOf, AnAcceleratorHoldsContextAndFragmentationToo) {
 TEST_F(PriceOf, AStagesTensorPeakIsWithoutWorkspaceAndMayBeAtAnotherMoment) {
   const Candidate candidate = data_parallel(2, 0, 1);
   const Quantities quantities = quantify(problem, traits, candidate);
-  const StageEstimate& stage = of(candidate).peak();
+  const StageEstimate stage = of(candidate).peak();
   EXPECT_EQ(stage.tensor_peak, largest_tensors(quantities.stages[0]).tensors.tensors());
   EXPECT_GE(stage.tensor_peak, stage.accounts.tensors());
 }
