@@ -212,7 +212,8 @@ void add_embedding_message(StageQuantities& q, const MessageContext& c, const Co
   const double g = static_cast<double>(bytes_of(c.problem.workload.recipe.gradient));
   for (const FlatBucket& bucket : c.layout.buckets) {
     if (!bucket.shared) continue;
-    collect.sum(q.messages, ends, 1, g * static_cast<double>(bucket.numel / c.layout.ranks));
+    const std::int64_t slice = bucket.numel / c.layout.ranks;  // what a shard holds, exactly
+    collect.sum(q.messages, ends, 1, g * static_cast<double>(slice));
   }
 }
 

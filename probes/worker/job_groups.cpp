@@ -1,6 +1,7 @@
 #include "probes/worker/job_groups.h"
 
 #include <algorithm>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "estimator/spec/rank_grid.h"
 

@@ -17,7 +17,7 @@ at::Tensor TensorParallel::partial(const at::Tensor& rows) const {
 
 at::Tensor TensorParallel::gathered(const at::Tensor& rows) const {
   if (!sp_) return rows;
-  const at::Tensor whole = partial(rows);
+  at::Tensor whole = partial(rows);
   own_rows(whole).copy_(rows);
   gather(whole);
   return whole;
@@ -31,7 +31,7 @@ void TensorParallel::reduce(const at::Tensor& whole, const at::Tensor& rows) con
 
 namespace {
 
-LinearWeights without_bias(const LinearWeights& w) { return {w.weight, {}, {}, {}}; }
+LinearWeights without_bias(const LinearWeights& w) { return {w.weight, {}, {}, {}, true, {}}; }
 
 }  // namespace
 

@@ -25,7 +25,7 @@ struct LinearWeights {
   at::Tensor weight, weight_gradient;  ///< [out, in]
   at::Tensor bias, bias_gradient;      ///< [out]
   bool trained = true;
-  std::vector<AdapterWeights> adapters{};  ///< in the order of adapters_of
+  std::vector<AdapterWeights> adapters;  ///< in the order of adapters_of
 };
 
 /// Low-rank matrices beside the rows [first, first + out) of another.
