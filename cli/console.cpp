@@ -72,6 +72,10 @@ void Console::warning(std::string_view text) const {
   story(fmt::format("{} {}", story_paint_.doubtful("warning:"), text));
 }
 
+void Console::warnings(const std::vector<std::string>& texts) const {
+  for (const std::string& text : texts) warning(text);
+}
+
 void Console::failure(std::string_view text) const {
   live("");
   write(stderr, fmt::format("planwright: {}\n", text));

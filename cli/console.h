@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/flags.h"
 #include "estimator/spec/json.h"
@@ -40,6 +41,7 @@ class Console {
   void story(std::string_view line) const;    ///< unless --quiet
   void detail(std::string_view line) const;   ///< with --verbose
   void warning(std::string_view text) const;  ///< unless --quiet
+  void warnings(const std::vector<std::string>& texts) const;
   void failure(std::string_view text) const;  ///< always: why there is no result
   /// Replaces the live line of a terminal's stderr; nothing elsewhere. Empty: clears it.
   void live(std::string_view line) const;

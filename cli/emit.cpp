@@ -122,7 +122,7 @@ void tell(const launcher::LaunchConfig& config, const launcher::PlanFile& plan,
   for (const launcher::EmittedFile& file : config.files) {
     console.story(fmt::format("wrote {}", file.path));
   }
-  for (const std::string& warning : config.warnings) console.warning(warning);
+  console.warnings(config.warnings);
 }
 
 }  // namespace

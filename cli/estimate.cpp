@@ -43,7 +43,7 @@ int run_estimate(const Arguments& arguments) {
   if (line.help) return print_help(kVerb);
 
   const auto [input, candidate, place] = read_one_candidate(line.settings);
-  for (const std::string& warning : input.warnings) console.warning(warning);
+  console.warnings(input.warnings);
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
   const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
 

@@ -117,7 +117,7 @@ int run_history(const Arguments& arguments) {
   if (question.word == "list") list(store, line.settings, console);
   if (question.word == "best") best(store, line.settings, console);
   if (question.word == "show") show(store, line.settings, question.number, console);
-  for (const std::string& warning : store.take_warnings()) console.warning(warning);
+  console.warnings(store.take_warnings());
   return kExitDone;
 }
 

@@ -10,10 +10,6 @@
 namespace planwright::cli {
 namespace {
 
-/// What a rank holds of the host by itself, once libtorch is loaded and its group joined: 216 of
-/// them took 8 GB (measured). Pages that they share are counted once.
-constexpr std::int64_t kIdleRank = 37'000'000;
-
 Setting cluster_setting(const Settings& settings, std::string_view name, int value) {
   const Setting* setting = settings.find(Table::cluster, name);
   if (setting != nullptr) return *setting;
@@ -31,13 +27,13 @@ std::vector<std::string> require_host_room(const Settings& settings, const Probl
     refuse(cluster_setting(settings, "threads", threads),
            fmt::format("must be at most {}, the cores of this host", cores), std::to_string(cores));
   }
-  const std::int64_t ranks = cluster.devices(), most = host.memory_total.value / kIdleRank;
+  const std::int64_t ranks = cluster.devices();
+  const std::int64_t most = host.memory_total.value / launcher::kIdleRank.value;
   if (ranks > most) {
     refuse(cluster_setting(settings, "devices", cluster.devices()),
            fmt::format("must be at most {} on this host: a rank takes {:.3f} GiB before it holds a "
                        "tensor, and the host has {:.1f} GiB",
-                       most, static_cast<double>(kIdleRank) / 0x1p30,
-                       static_cast<double>(host.memory_total.value) / 0x1p30),
+                       most, gib(launcher::kIdleRank), gib(host.memory_total)),
            std::to_string(most));
   }
   if (ranks * threads <= cores) return {};

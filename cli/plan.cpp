@@ -68,7 +68,7 @@ int run_plan(const Arguments& arguments) {
   const double began = launcher::monotonic_s();
   const std::size_t top = read_top(line.settings);
   const ManyCandidates many = read_many_candidates(line.settings);
-  for (const std::string& warning : many.input.warnings) console.warning(warning);
+  console.warnings(many.input.warnings);
   const Calibration prior = read_prior(many.input, line.settings, Benchmark::if_known, console);
   const bool explain = line.settings.marked(Table::none, "explain-dropped");
   const RankingReport report = make_report(many, prior, top, explain);

@@ -85,12 +85,10 @@ int run_probe(const Arguments& arguments) {
   const OneCandidate one = read_one_candidate(line.settings);
   const auto& [input, candidate, place] = one;
   ProbeScope scope = read_budget(line.settings).scope;
-  for (const std::string& warning : input.warnings) console.warning(warning);
+  console.warnings(input.warnings);
   if (scope.kind != ScopeKind::shadow) {
     require_devices_here(input);
-    for (const std::string& warning : require_host_room(line.settings, input)) {
-      console.warning(warning);
-    }
+    console.warnings(require_host_room(line.settings, input));
   }
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
   const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);

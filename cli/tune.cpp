@@ -54,7 +54,7 @@ OpenStudy open_study(const Settings& settings, const Problem& problem, const Con
                               counted(dead, "probe")));
   }
   std::vector<Trial> history = studies::conclusive_trials(store, ref);
-  for (const std::string& warning : store.take_warnings()) console.warning(warning);
+  console.warnings(store.take_warnings());
   return {std::move(store), ref, std::move(history)};
 }
 
@@ -125,11 +125,9 @@ int run_tune(const Arguments& arguments) {
   refuse_shadow(line.settings, budget.scope);
   const launcher::RunOptions options = read_run_options(line.settings);
   const search::Space space = search::enumerate(input.problem, input.traits(), many.space);
-  for (const std::string& warning : input.warnings) console.warning(warning);
+  console.warnings(input.warnings);
   require_devices_here(input);
-  for (const std::string& warning : require_host_room(line.settings, input)) {
-    console.warning(warning);
-  }
+  console.warnings(require_host_room(line.settings, input));
   require_worker(input, options);
 
   on_signal(OnSignal::ask);

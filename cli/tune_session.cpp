@@ -148,7 +148,7 @@ void TuneSession::record(Trial& trial) {
   console_.story(finished_text(trial, together_, console_.story_paint()));
   if (const auto text = disturbance_of(trial.outcome)) console_.warning(*text);
   console_.print_json(probe_finished_json(trial));
-  for (const std::string& warning : store_.take_warnings()) console_.warning(warning);
+  console_.warnings(store_.take_warnings());
 }
 
 void TuneSession::refitted(const Calibration& calibration, const search::ModelError& error) {

@@ -24,6 +24,10 @@ HostFacts detect_host(const std::string& root = "/");
 /// share, and not what happens to be free, so that the same machine gives the same Problem.
 constexpr double kUsableHostShare = 0.8;
 
+/// What a rank holds of the host by itself, once libtorch is loaded and its group joined: 216 of
+/// them took 8 GB (measured). Pages that they share are counted once.
+constexpr Bytes kIdleRank{37'000'000};
+
 /// `devices` equal CPU devices on this host. Rates and links are unknown here (0) and come from the
 /// micro-benchmark.
 ClusterSpec cpu_cluster(const HostFacts& host, int devices);

@@ -6,10 +6,12 @@
 
 #include "cli/cluster_file.h"
 #include "cli/cluster_input.h"
+#include "cli/host_room.h"
 #include "cli/storage_input.h"
 #include "cli/targets.h"
 #include "cli/workload_input.h"
 #include "estimator/spec/json.h"
+#include "launcher/detect/host.h"
 #include "tests/support/fake_traits.h"
 #include "tests/support/fault.h"
 #include "tests/support/test_folder.h"
@@ -241,6 +243,23 @@ TEST(ClusterFile, IsRefusedByKeyAndRule) {
     EXPECT_EQ(fault.key, key) << text;
     EXPECT_NE(fault.rule.find(rule), std::string::npos) << text << ": " << fault.rule;
   }
+}
+
+TEST(HostRoom, WarnsOfRanksThatShareCoresAndRefusesMoreThanTheHostCarries) {
+  const TestFolder folder;
+  const int cores = launcher::detect_host().physical_cores;
+  const auto warnings = [&](int devices) {
+    const Settings settings = read(folder,
+                                   "[model]\nmodel = \"tiny-llama-kind\"\n[cluster]\n"
+                                   "device = \"cpu\"\nthreads = 1\ndevices = " +
+                                       std::to_string(devices) + "\n[job]\nseq = 16\n");
+    return require_host_room(settings, read_one_candidate(settings).input);
+  };
+  EXPECT_TRUE(warnings(cores).empty());
+  ASSERT_EQ(warnings(cores + 1).size(), 1u);
+  EXPECT_NE(warnings(cores + 1).front().find("share " + std::to_string(cores)), std::string::npos)
+      << warnings(cores + 1).front();
+  EXPECT_EQ(fault_of([&] { warnings(1'000'000); }).key, "[cluster] devices");
 }
 
 TEST(Cluster, TakesMemoryAndNodesAsTold) {

@@ -155,6 +155,8 @@ TEST_F(TuneProcess, HistoryFiltersByModelDeviceAndTarget) {
     EXPECT_EQ(none.out, "(none)\n");
     EXPECT_EQ(none.err, "warning: nothing matches --device H100\n");
   }
+  EXPECT_EQ(one("history list --storage sqlite:///planwright.db")["rows"].size(), 1u)
+      << "as Optuna's commands spell it";
   const Json best = one("history best --model tiny-llama-kind");
   EXPECT_EQ(best["rows"][0]["model"], "tiny-llama-kind");
   EXPECT_EQ(best["rows"][0]["number"], 0);
