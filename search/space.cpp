@@ -17,7 +17,7 @@ template <class T, class ValuesFor>
 Candidates expand(const Candidates& partial, T Candidate::*field, const ValuesFor& values_for) {
   Candidates expanded;
   for (const Candidate& candidate : partial) {
-    for (const T& value : values_for(candidate)) {
+    for (const auto& value : values_for(candidate)) {  // of bools not a T, but what stands for it
       expanded.push_back(candidate);
       expanded.back().*field = value;
     }

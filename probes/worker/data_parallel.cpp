@@ -116,7 +116,7 @@ void DataParallel::gather_parameters() {
 }
 
 at::Tensor DataParallel::whole(const at::Tensor& flat, bool sharded) {
-  const at::Tensor all = at::zeros({state_.layout.numel}, flat.options());
+  at::Tensor all = at::zeros({state_.layout.numel}, flat.options());
   for (const Bucket& bucket : buckets_) {
     const at::Tensor here = bucket_view(all, bucket.at);
     groups_.shard->own(here).copy_(own_slice(state_, bucket.at, flat, sharded));
