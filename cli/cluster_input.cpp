@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "cli/cluster_file.h"
 #include "cli/sizes.h"
+#include "estimator/clusters.h"
 #include "estimator/devices.h"
 #include "launcher/detect/gpus.h"
 #include "launcher/detect/host.h"
@@ -64,7 +67,38 @@ ClusterInput preset_devices(const Settings& settings, const DeviceSpec& device,
   return input;
 }
 
+/// A node shape that --cluster names; a file of that name wins.
+const estimator::ClusterShape* given_shape(const Settings& settings) {
+  const Setting* cluster = settings.find(Table::cluster, "cluster");
+  std::error_code error;
+  if (cluster == nullptr || std::filesystem::exists(cluster->text, error)) return nullptr;
+  return estimator::find_cluster_shape(cluster->text);
+}
+
+ClusterInput shape_devices(const Settings& settings, const estimator::ClusterShape& shape) {
+  refuse_if_given(settings, "threads", "is for CPU devices only");
+  const Setting* device = settings.find(Table::cluster, "device");
+  if (device != nullptr &&
+      estimator::find_device(device->text, device->file, device->key).name != shape.device) {
+    refuse(*device, fmt::format("is not the device of {}", shape.name), shape.device);
+  }
+  const int devices = count(settings, "devices").value_or(shape.per_node);
+  if (const auto per_node = count(settings, "per-node");
+      per_node && *per_node != std::min(devices, shape.per_node)) {
+    refuse(*settings.find(Table::cluster, "per-node"),
+           fmt::format("is not what {} has", shape.name), std::to_string(shape.per_node));
+  }
+  const launcher::GpuScan scan = launcher::detect_gpus();
+  const auto found = detected_device(scan);
+  ClusterInput input;
+  input.cluster = estimator::shape_cluster(shape, devices);
+  input.here =
+      found && found->name == shape.device && devices <= static_cast<int>(scan.gpus.size());
+  return input;
+}
+
 ClusterInput choose(const Settings& settings) {
+  if (const auto* shape = given_shape(settings)) return shape_devices(settings, *shape);
   const Setting* given = settings.find(Table::cluster, "device");
   const Setting device = given == nullptr ? Setting{"auto", "", ""} : *given;
   if (device.text == "cpu") return cpu_devices(settings);
@@ -82,6 +116,16 @@ ClusterInput choose(const Settings& settings) {
   return input;
 }
 
+/// What has no dot-toml is more likely a shape's name than a file's.
+void require_file_or_shape(const Setting& cluster) {
+  std::error_code error;
+  if (cluster.text.ends_with(".toml") || std::filesystem::exists(cluster.text, error)) return;
+  std::vector<std::string> names;
+  for (const auto& shape : estimator::cluster_shapes()) names.push_back(shape.name);
+  refuse(cluster, "is neither a file nor a node that `planwright devices` lists",
+         nearest_word(cluster.text, names));
+}
+
 }  // namespace
 
 ClusterInput read_cluster(const Settings& settings) {
@@ -89,7 +133,9 @@ ClusterInput read_cluster(const Settings& settings) {
   if (const Setting* memory = settings.find(Table::cluster, "memory")) {
     input.cluster.device.memory = parse_size(*memory);
   }
-  if (const Setting* file = settings.find(Table::cluster, "cluster")) {
+  const Setting* file = settings.find(Table::cluster, "cluster");
+  if (file != nullptr && given_shape(settings) == nullptr) {
+    require_file_or_shape(*file);
     apply_cluster_file(file->text, input.cluster);
   }
   return input;

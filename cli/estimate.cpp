@@ -7,6 +7,7 @@
 #include "cli/prior.h"
 #include "cli/problem_input.h"
 #include "cli/verbs.h"
+#include "estimator/serving.h"
 
 namespace planwright::cli {
 namespace {
@@ -45,7 +46,10 @@ int run_estimate(const Arguments& arguments) {
   const auto [input, candidate, place] = read_one_candidate(line.settings);
   console.warnings(input.warnings);
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
-  const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
+  const Estimate estimate =
+      input.problem.workload.job == Job::inference
+          ? estimator::estimate_serving(input.problem, candidate, prior)
+          : estimator::estimate(input.problem, input.traits(), candidate, prior);
 
   console.print(estimate_text(input.problem, candidate, estimate, console.result_paint()));
   Json json{{"schema", "planwright.estimate/1"}};

@@ -19,18 +19,25 @@ const Setting* job_setting(const Settings& settings, std::string_view name) {
 }
 
 void refuse_adapters(const Settings& settings, Job job) {
-  for (const char* name : {"lora-rank", "lora-targets", "quant"}) {
+  for (const char* name : {"lora-rank", "lora-targets"}) {
     if (const Setting* setting = job_setting(settings, name)) {
       refuse(*setting, fmt::format("is for the jobs lora and qlora; this one is {}", word(job)));
     }
   }
+  const Setting* quant = job_setting(settings, "quant");
+  if (quant != nullptr && job != Job::inference) {
+    refuse(*quant, fmt::format("is for the jobs qlora and inference; this one is {}", word(job)));
+  }
 }
 
-/// A frozen base that is not stored as it is.
+/// A frozen base that is not stored as it is, or in a way that is unknown.
 void refuse_quantised(const Settings& settings, Job job) {
   const Setting* quant = job_setting(settings, "quant");
   if (job == Job::lora && quant != nullptr && quant->text != "none") {
-    refuse(*quant, "is for the job qlora; this one is lora");
+    refuse(*quant, "is for the jobs qlora and inference; this one is lora");
+  }
+  if (quant != nullptr && quant->text != "none") {
+    find_weight_format(quant->text, quant->file, quant->key);
   }
 }
 

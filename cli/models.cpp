@@ -20,15 +20,34 @@ const Verb kVerb{
     .example = "planwright models",
 };
 
+std::string billions(std::int64_t count) {
+  return fmt::format("{:.3f}", static_cast<double>(count) / 1e9);
+}
+
+/// Of a layer with experts, how many of what width, and how many of them a token uses.
+std::string mlp_text(const BlockSpec& block) {
+  if (!block.moe) return block.ffn > 0 ? std::to_string(block.ffn) : "-";
+  return fmt::format("{}/{} x {}", block.moe->top_k, block.moe->experts, block.moe->ffn);
+}
+
+std::string heads_text(const BlockSpec& block) {
+  if (block.mamba) return "mamba";
+  if (block.latent) return fmt::format("{} latent", block.heads);
+  return fmt::format("{}/{}", block.heads, block.kv_heads);
+}
+
+/// Blocks differ in some models; the last one is what most are like.
 std::vector<std::string> cells(const std::string& name, const ModelSpec& model) {
-  const BlockSpec& block = model.block(0);
+  const ParameterCounts counts = parameter_counts(model);
+  const BlockSpec& block = model.block(model.layers() - 1);
   return {name,
           model.family,
-          fmt::format("{:.3f}", static_cast<double>(parameter_counts(model).total) / 1e9),
+          billions(counts.total),
+          counts.active == counts.total ? "" : billions(counts.active),
           std::to_string(model.layers()),
           std::to_string(model.hidden),
-          fmt::format("{}/{}", block.heads, block.kv_heads),
-          std::to_string(block.ffn),
+          heads_text(block),
+          mlp_text(block),
           std::to_string(model.vocab)};
 }
 
@@ -38,6 +57,11 @@ Json row(const std::string& name, const ModelSpec& model) {
       {"name", name},
       {"parameters",
        {{"total", counts.total}, {"trainable", counts.trainable}, {"active", counts.active}}}};
+  const ModelOrigin origin = estimator::model_origin(name);
+  json["published"] = origin.published;
+  json["hf_id"] = origin.hf_id;
+  json["source"] = origin.source;
+  json["certainty"] = origin.certainty;
   json["model"] = to_json(model);
   return json;
 }
@@ -59,6 +83,7 @@ int run_models(const Arguments& arguments) {
   console.print(table_text({{"model", Align::left},
                             {"family", Align::left},
                             {"10^9 parameters", Align::right},
+                            {"active", Align::right},
                             {"layers", Align::right},
                             {"hidden", Align::right},
                             {"heads/kv", Align::right},

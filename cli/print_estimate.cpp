@@ -10,6 +10,8 @@
 
 #include "cli/print_table.h"
 #include "estimator/spec/json.h"
+#include "estimator/spec/model_part.h"
+#include "estimator/wall.h"
 
 namespace planwright::cli {
 namespace {
@@ -74,6 +76,30 @@ std::string time_table(const Estimate& estimate, const Paint& paint) {
   return table_text({{"time", Align::left}, {"ms", Align::right}}, rows, paint);
 }
 
+/// What the peak runs into, and what could move it.
+std::string wall_text(const Problem& problem, const Candidate& candidate,
+                      const Estimate& estimate) {
+  const estimator::Ruler ruler = estimator::ruling_account(estimate);
+  const auto movers = estimator::movers(problem, candidate, ruler.account);
+  return fmt::format("wall: {} ({:.0f} % of the peak), {}{}\n", word(ruler.account),
+                     100 * ruler.share, word(estimate.wall),
+                     movers.empty() ? "" : "; could be moved by " + join_words(movers));
+}
+
+/// What a server is asked about besides.
+std::string serving_table(const ServingEstimate& s, const Paint& paint) {
+  const std::vector<std::vector<std::string>> rows{
+      {"weights", gib_text(s.weights) + " GiB"},
+      {"cache per token", fmt::format("{} bytes", s.cache_per_token.value)},
+      {"cache per sequence", gib_text(s.cache_per_sequence, s.weights) + " GiB"},
+      {"prefill", gib_text(s.prefill, s.weights) + " GiB"},
+      {"decode", gib_text(s.decode, s.weights) + " GiB"},
+      {"sequences at once", std::to_string(s.sequences)},
+      {"most that fit", std::to_string(s.most_sequences)},
+      {"longest context that fits", std::to_string(s.longest_context)}};
+  return table_text({{"per rank", Align::left}, {"", Align::right}}, rows, paint);
+}
+
 }  // namespace
 
 std::string problem_text(const Problem& problem) {
@@ -89,7 +115,10 @@ std::string estimate_text(const Problem& problem, const Candidate& candidate,
   std::string text = fmt::format("{}\n{}\n{}", problem_text(problem), describe(candidate),
                                  verdict_line(problem, estimate, paint));
   if (estimate.verdict == Verdict::invalid) return text;
-  text += fmt::format("\n{}\n{}\n", memory_table(estimate, paint), time_table(estimate, paint));
+  text += fmt::format("\n{}\n", memory_table(estimate, paint));
+  text += wall_text(problem, candidate, estimate);
+  if (estimate.serving) text += fmt::format("\n{}", serving_table(*estimate.serving, paint));
+  text += fmt::format("\n{}\n", time_table(estimate, paint));
   text += fmt::format("{} tokens/s/device", rate_text(estimate.tokens_per_second_per_device));
   if (estimate.mfu) text += fmt::format(", MFU {:.1f} %", 100 * *estimate.mfu);
   text += fmt::format("\nspread: memory {:.1f} %, time {:.0f} % (one standard deviation)\n",
@@ -102,6 +131,12 @@ Json estimate_json(const Problem& problem, const Candidate& candidate, const Est
   json["candidate"] = full_json(candidate);
   json["target"] = problem.target;
   json["capacity_bytes"] = capacity(problem).value;
+  if (estimate.verdict == Verdict::invalid) return json;
+  const estimator::Ruler ruler = estimator::ruling_account(estimate);
+  json["parameters"]["stages"] = stage_parameters(problem.model, candidate);
+  json["wall_account"] = word(ruler.account);
+  json["wall_share"] = ruler.share;
+  json["wall_moved_by"] = estimator::movers(problem, candidate, ruler.account);
   return json;
 }
 

@@ -25,7 +25,12 @@ ModelSpec read_model(const Settings& settings) {
     refuse({"", kCommandLine, "--model"},
            "is required: a Hugging Face config.json, its folder or a preset's name");
   }
-  return estimator::find_model(model->text, model->file, model->key);
+  ModelSpec found = estimator::find_model(model->text, model->file, model->key);
+  if (const Setting* pad = settings.find(Table::model, "pad-vocab")) {
+    const std::int64_t multiple = parse_count(*pad, 1);
+    found.vocab = (found.vocab + multiple - 1) / multiple * multiple;
+  }
+  return found;
 }
 
 /// A device that was not named is this host's own, of which too many may be asked for.
@@ -51,6 +56,10 @@ ProblemInput read_frame(const Settings& settings) {
   input.devices_here = cluster.here;
   input.devices_from = devices_setting(settings);
   input.warnings = std::move(cluster.warnings);
+  if (!input.problem.model.uncounted.empty()) {
+    input.warnings.push_back(fmt::format("{}: {} is not counted, only the language model is",
+                                         input.problem.model.name, input.problem.model.uncounted));
+  }
   return input;
 }
 

@@ -54,6 +54,33 @@ PrecisionRecipe read_recipe(const Settings& settings, const TargetTraits& traits
   return recipe;
 }
 
+/// What a server keeps; its words are for the job inference only.
+Serving read_serving(const Settings& settings, Job job, DType storage) {
+  for (const char* name : {"kv-dtype", "kv-block", "prefill"}) {
+    const Setting* setting = job_setting(settings, name);
+    if (setting != nullptr && job != Job::inference) {
+      refuse(*setting, fmt::format("is for the job inference; this one is {}", word(job)));
+    }
+  }
+  Serving serving;
+  const Setting* quant = job_setting(settings, "quant");
+  if (quant != nullptr && quant->text != "none") {
+    serving.weights = find_weight_format(quant->text, quant->file, quant->key);
+  } else if (quant != nullptr) {  // whatever the checkpoint has
+    serving.weights = plain_format(from_word<WeightType>(word(storage)).value_or(WeightType::fp32));
+  }
+  if (const Setting* type = job_setting(settings, "kv-dtype")) {
+    serving.cache = parse_setting_word<CacheType>(*type);
+  }
+  if (const Setting* page = job_setting(settings, "kv-block")) {
+    serving.page = parse_count(*page, 1);
+  }
+  if (const Setting* prefill = job_setting(settings, "prefill")) {
+    serving.prefill = parse_count(*prefill, 1);
+  }
+  return serving;
+}
+
 }  // namespace
 
 Workload read_workload(const Settings& settings, const TargetTraits& traits,
@@ -73,6 +100,7 @@ Workload read_workload(const Settings& settings, const TargetTraits& traits,
     workload.precision = parse_setting_word<Precision>(*precision);
   }
   workload.recipe = read_recipe(settings, traits, workload.precision);
+  workload.serving = read_serving(settings, workload.job, workload.recipe.storage);
   if (const Setting* hidden = job_setting(settings, "hidden-dropout")) {
     workload.hidden_dropout = parse_probability(*hidden);
   }

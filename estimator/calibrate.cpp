@@ -108,8 +108,11 @@ struct Residuals {
                          .allocated
                    : peak_terms(q, values).allocated;
     if (fact.what == Fact::What::allocated) return log(allocated);
-    if (fact.what == Fact::What::reserved) return log(reserved_bytes(allocated, values));
-    return log(device_bytes(allocated, cluster->devices() > 1, values));
+    const auto preallocated = static_cast<double>(q.stages[fact.stage].preallocated.value);
+    if (fact.what == Fact::What::reserved) {
+      return log(T(allocated + fragmentation_bytes(allocated, preallocated, values)));
+    }
+    return log(device_bytes(allocated, preallocated, cluster->devices() > 1, values));
   }
 
   double noise(Fact::What what) const {

@@ -59,6 +59,8 @@ DeviceSpec read_device(std::size_t row, double usable_share) {
   device.bf16 = tera(row, "bf16_tflops");
   device.fp16 = tera(row, "fp16_tflops");
   device.fp8 = tera(row, "fp8_tflops");
+  device.int8 = tera(row, "int8_tops");
+  device.fp4 = tera(row, "fp4_tflops");
   device.memory_bandwidth = BytesPerSecond{table.number(row, "hbm_gbs", 0) * 1e9};
   device.source = table.cell(row, "source");
   return device;
@@ -158,6 +160,29 @@ Link node_link(const DeviceSpec& device, int span) {
 
 }  // namespace
 
+DeviceFacts device_facts(const DeviceSpec& device) {
+  const auto row = device_row(device);
+  if (!row) return {};
+  const Csv& table = device_table();
+  DeviceFacts facts{.vendor = table.cell(*row, "vendor"),
+                    .architecture = table.cell(*row, "arch"),
+                    .compute_capability = table.cell(*row, "cuda_cc")};
+  const auto known = [&](const char* column) {
+    const double value = table.number(*row, column, -1);
+    return value < 0 ? std::nullopt : std::optional(value);
+  };
+  if (const auto gigabytes = known("nvlink_gbs_unidir")) {
+    facts.nvlink = BytesPerSecond{*gigabytes * 1e9};
+  }
+  facts.pcie_generation = known("pcie_gen");
+  facts.pcie_lanes = known("pcie_lanes");
+  return facts;
+}
+
+BytesPerSecond pcie_bandwidth(double generation, double lanes) {
+  return pcie_link(generation, lanes, 1).bandwidth;
+}
+
 const std::vector<DeviceSpec>& device_presets() {
   static const std::vector<DeviceSpec> kPresets = [] {
     std::vector<DeviceSpec> presets;
@@ -175,8 +200,10 @@ DeviceSpec find_device(std::string_view name, const std::string& file, const std
   const auto names = aliased(name);
   if (names.size() == 1) return *preset(names.front());
   if (names.size() > 1) {
-    throw InputError({file, key, std::string(name),
-                      "names more than one device: " + join_words(names), names.front()});
+    throw InputError(
+        {file, key, std::string(name),
+         "names more than one device, say which by memory and form: " + join_words(names),
+         names.front()});
   }
   throw InputError({file, key, std::string(name), "is not a device that `planwright devices` lists",
                     nearest_device(name)});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,17 @@ namespace planwright::estimator {
 /// The accelerators of estimator/data/gpus.csv, in its order. Where the table has no usable memory,
 /// it is the stated memory times the smallest usable share of any row that has both.
 const std::vector<DeviceSpec>& device_presets();
+
+/// What the table says of a preset besides; empty or absent where it says nothing.
+struct DeviceFacts {
+  std::string vendor, architecture, compute_capability{};
+  std::optional<BytesPerSecond> nvlink{};  ///< of one device, one direction, all links together
+  std::optional<double> pcie_generation{}, pcie_lanes{};
+};
+DeviceFacts device_facts(const DeviceSpec& device);
+
+/// Of one device to its host, one direction. The generation must be one of links.csv.
+BytesPerSecond pcie_bandwidth(double generation, double lanes);
 
 /// The preset with this name or alias (estimator/data/device_aliases.csv), capitals, blanks, dashes
 /// and a leading vendor's name apart. Unknown or ambiguous: an InputError that names `file`, `key`

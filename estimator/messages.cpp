@@ -6,7 +6,6 @@
 #include "estimator/spec/recompute_plan.h"
 
 namespace planwright::estimator {
-namespace {
 
 int innermost_link(const ClusterSpec& cluster, int span) {
   const auto found = std::find_if(cluster.links.begin(), cluster.links.end(),
@@ -15,6 +14,8 @@ int innermost_link(const ClusterSpec& cluster, int span) {
   return static_cast<int>(std::clamp<std::ptrdiff_t>(found - cluster.links.begin(), 0,
                                                      std::max<std::ptrdiff_t>(last, 0)));
 }
+
+namespace {
 
 /// Ranks of one group, and the link they meet over.
 struct Party {

@@ -19,6 +19,9 @@ struct MessageContext {
   bool overlap = true;
 };
 
+/// Index of the innermost link that joins `span` neighbouring devices.
+int innermost_link(const ClusterSpec& cluster, int span);
+
 /// Fills the stage's four lists of messages (docs/runtime.md): between tensor ranks and between
 /// stages for every micro-batch, between data ranks for every step, or with ZeRO 2 and 3 for every
 /// micro-batch too.

@@ -5,7 +5,6 @@
 
 #include "estimator/embedded.h"
 #include "estimator/spec/error.h"
-#include "estimator/spec/hf_config.h"
 #include "estimator/spec/words.h"
 
 namespace planwright::estimator {
@@ -29,6 +28,10 @@ std::vector<std::string> model_presets() {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+ModelOrigin model_origin(const std::string& preset) {
+  return origin_of_hf_text(std::string(embedded_text(path_of(preset))), "preset " + preset);
 }
 
 ModelSpec find_model(std::string_view name_or_path, const std::string& file,

@@ -113,21 +113,23 @@ struct Pricer::State {
   double time_noise = 0, memory_noise = 0;
 
   template <class T>
-  T judged(const T& allocated, const Values<T>& v) const {
-    return accelerator ? device_bytes(allocated, grouped, v) : allocated;
+  T judged(const Quantities& q, const PeakTerms<T>& peak, const Values<T>& v) const {
+    const auto preallocated = static_cast<double>(q.stages[peak.stage].preallocated.value);
+    return accelerator ? device_bytes(peak.allocated, preallocated, grouped, v) : peak.allocated;
   }
 
   bool fits(const Quantities& q) const {
-    return judged(peak_terms(q, values).allocated, values) <= static_cast<double>(capacity.value);
+    return judged(q, peak_terms(q, values), values) <= static_cast<double>(capacity.value);
   }
 
-  Ledger accounts_at(const PeakTerms<double>& peak) const {
+  Ledger accounts_at(const PeakTerms<double>& peak, Bytes preallocated) const {
     Ledger at = peak.product ? *peak.phase->product : peak.phase->kernels;
     if (peak.product) at[Account::workspace] += rounded(values[Term::gemm_scratch]);
     if (!accelerator) return at;
     const auto allocated = static_cast<double>(at.allocated().value);
-    at[Account::fragmentation] = rounded(allocated * values[Term::fragmentation]);
-    at[Account::context] = rounded(device_bytes(0.0, grouped, values));
+    at[Account::fragmentation] =
+        rounded(fragmentation_bytes(allocated, static_cast<double>(preallocated.value), values));
+    at[Account::context] = rounded(context_bytes(grouped, values));
     return at;
   }
 
@@ -136,7 +138,7 @@ struct Pricer::State {
     StageEstimate stage;
     stage.stage = number;
     stage.phase = peak.phase->phase;
-    stage.accounts = accounts_at(peak);
+    stage.accounts = accounts_at(peak, quantities.preallocated);
     stage.tensor_peak = largest_tensors(quantities).tensors.tensors();
     if (accelerator) {
       stage.reserved = stage.accounts.allocated() + stage.accounts[Account::fragmentation];
@@ -187,7 +189,7 @@ Pricer& Pricer::operator=(Pricer&&) noexcept = default;
 Figures Pricer::figures(const Quantities& quantities) const {
   const State& s = *state_;
   const PeakTerms<Jet> peak = peak_terms(quantities, s.jets);
-  const Jet judged = s.judged(peak.allocated, s.jets);
+  const Jet judged = s.judged(quantities, peak, s.jets);
   const Jet time = time_terms(quantities, s.problem.cluster, s.jets).total();
   const auto limit = static_cast<double>(s.capacity.value);
   const double judged_sd = judged.a * relative_sd(judged, s.covariance, s.memory_noise);
@@ -237,7 +239,9 @@ Estimate Pricer::estimate(const Candidate& candidate, const Quantities& q) const
   estimate.calibration = s.calibration;
   if (!figures.fits) {
     estimate.verdict = Verdict::too_large;
-    estimate.reason = s.reason(candidate, estimate.peak(), estimate.peak_rank);
+    if (s.problem.workload.job != Job::inference) {  // serving.cpp has another
+      estimate.reason = s.reason(candidate, estimate.peak(), estimate.peak_rank);
+    }
   }
   return estimate;
 }

@@ -164,17 +164,23 @@ PeakTerms<T> peak_terms(const Quantities& q, const Values<T>& v) {
   return peak;
 }
 
-/// What an accelerator's allocator takes to hand out `allocated`.
+/// What an accelerator's allocator takes beyond what it hands out: a share of all that comes and
+/// goes.
 template <class T>
-T reserved_bytes(const T& allocated, const Values<T>& v) {
-  return allocated * (1.0 + v[Term::fragmentation]);
+T fragmentation_bytes(const T& allocated, double preallocated, const Values<T>& v) {
+  return (allocated - preallocated) * v[Term::fragmentation];
 }
 
-/// All that an accelerator must hold: what the allocator takes, and what lives beside it.
+/// What lives beside the allocator.
 template <class T>
-T device_bytes(const T& allocated, bool grouped, const Values<T>& v) {
-  return reserved_bytes(allocated, v) + v[Term::device_context] +
-         (grouped ? 1.0 : 0.0) * v[Term::communicator];
+T context_bytes(bool grouped, const Values<T>& v) {
+  return v[Term::device_context] + (grouped ? 1.0 : 0.0) * v[Term::communicator];
+}
+
+/// All that an accelerator must hold.
+template <class T>
+T device_bytes(const T& allocated, double preallocated, bool grouped, const Values<T>& v) {
+  return allocated + fragmentation_bytes(allocated, preallocated, v) + context_bytes(grouped, v);
 }
 
 }  // namespace planwright::estimator

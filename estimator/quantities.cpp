@@ -187,16 +187,19 @@ double optimizer_bytes_each(const Workload& workload) {
          passes.weights * bytes(r.master.value_or(r.storage)) + stored;
 }
 
-/// Source: PaLM, arXiv:2204.02311, appendix B: 6 N + 12 L H Q T per token. A frozen weight has no
-/// gradient, a third of the 6.
+/// Source: PaLM, arXiv:2204.02311, appendix B: 6 N + 12 L H Q T per token, N the parameters that
+/// the token uses. A frozen weight has no gradient, a third of the 6.
 double model_flops_per_token(const ModelSpec& model, std::int64_t seq) {
-  const ParameterCounts counts = parameter_counts(model);
-  double attention = 0;
+  double weights = 0, attention = 0;
+  for (const ParameterTensor& each : parameter_tensors(model)) {
+    const auto active =
+        static_cast<double>(each.numel() / each.experts * each.active_experts * each.uses);
+    weights += (each.trained ? 6 : 4) * active;
+  }
   for (const BlockRun& run : model.runs) {
     attention += static_cast<double>(run.count * run.block.heads * run.block.head_dim);
   }
-  return 4 * static_cast<double>(counts.total) + 2 * static_cast<double>(counts.trainable) +
-         12 * attention * static_cast<double>(seq);
+  return weights + 12 * attention * static_cast<double>(seq);
 }
 
 }  // namespace

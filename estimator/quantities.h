@@ -59,6 +59,7 @@ struct Messages {
 struct StageQuantities {
   std::array<PhaseBytes, kWordCount<Phase>> phases;  ///< in the order of Phase
   Ledger loaded;                                     ///< after the model and its states are made
+  Bytes preallocated{};  ///< of the peaks, what is taken once, in large blocks, and never broken up
 
   Work forward, backward, recompute, head;  ///< of one micro-batch; head: its products and the loss
   /// Of one micro-batch: those that it waits for, and those that are carried out beside it.

@@ -23,7 +23,8 @@ struct DeviceSpec {
   DeviceKind kind = DeviceKind::cpu;
   Bytes memory;         ///< usable by the allocator and what lives beside it
   Bytes memory_stated;  ///< what the box says
-  std::optional<FlopsPerSecond> fp64, fp32, tf32, bf16, fp16, fp8;  ///< dense matrix peaks
+  std::optional<FlopsPerSecond> fp64, fp32, tf32, bf16, fp16, fp8, int8{},
+      fp4{};  ///< dense matrix peaks
   BytesPerSecond memory_bandwidth;
   std::string source;
 

@@ -8,6 +8,7 @@
 
 #include "estimator/spec/ledger.h"
 #include "estimator/spec/model_spec.h"
+#include "estimator/spec/serving.h"
 #include "estimator/spec/time_split.h"
 #include "estimator/spec/units.h"
 
@@ -56,7 +57,8 @@ struct Estimate {
   double memory_rel = 0;      ///< sd of the allocated peak, relative
   double time_rel = 0;        ///< sd of the step time, relative
   double fit_probability = 0;
-  std::string calibration;  ///< id of the Calibration it was priced with
+  std::string calibration;                   ///< id of the Calibration it was priced with
+  std::optional<ServingEstimate> serving{};  ///< of the job inference
 
   bool operator==(const Estimate&) const = default;
   const StageEstimate& peak() const { return stages.at(static_cast<std::size_t>(peak_stage)); }

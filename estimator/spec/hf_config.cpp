@@ -1,10 +1,12 @@
 #include "estimator/spec/hf_config.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/hf_families.h"
+#include "estimator/spec/hf_parts.h"
 #include "estimator/spec/soundness.h"
 #include "estimator/spec/text_file.h"
 
@@ -21,6 +23,29 @@ const HfFixedKey* find_fixed(const std::vector<HfFixedKey>& keys, std::string_vi
   const auto found = std::find_if(keys.begin(), keys.end(),
                                   [&](const HfFixedKey& fixed) { return fixed.key == key; });
   return found == keys.end() ? nullptr : &*found;
+}
+
+/// Where a model of several parts keeps its language model.
+constexpr std::array<std::string_view, 3> kLanguageKeys{"text_config", "language_config",
+                                                        "llm_config"};
+
+bool is_known(const std::string& type) {
+  const auto families = hf_families();
+  return std::find(families.begin(), families.end(), type) != families.end();
+}
+
+/// The key of the language model, if the configuration is one of several parts of which no family
+/// tells more; empty otherwise.
+std::string_view language_key(const HfReader& config) {
+  const Json* type = config.find("model_type");
+  if (type != nullptr && type->is_string() && is_known(type->get<std::string>())) return "";
+  for (const std::string_view key : kLanguageKeys) {
+    const Json* part = config.find(key);
+    if (part == nullptr || !part->is_object() || !part->contains("model_type")) continue;
+    const Json& inner = (*part)["model_type"];
+    if (inner.is_string() && is_known(inner.get<std::string>())) return key;
+  }
+  return "";
 }
 
 const HfFamily& family_of(const HfReader& config) {
@@ -41,12 +66,13 @@ void check_architecture(const HfReader& config, const HfFamily& family) {
   if (json == nullptr) return;
   std::vector<std::string> classes;
   decode(*json, config.at("architectures"), classes);
+  const std::vector<std::string> allowed(family.architectures.begin(), family.architectures.end());
   for (const auto& name : classes) {
-    if (name == family.architecture) continue;
-    config.refuse("architectures",
-                  "must be " + std::string(family.architecture) + " for model_type " +
-                      std::string(family.model_type),
-                  std::string(family.architecture));
+    if (holds(family.architectures, name)) continue;
+    config.refuse(
+        "architectures",
+        "must be " + join_words(allowed) + " for model_type " + std::string(family.model_type),
+        nearest_word(name, allowed).empty() ? allowed.front() : nearest_word(name, allowed));
   }
 }
 
@@ -67,8 +93,8 @@ void refuse_unknown(const HfReader& config, const HfFamily& family, const std::s
 }
 
 /// Before anything is read: a misspelt key is named as such, not as the one that is missing.
-void check_keys(const HfReader& config, const HfFamily& family, const Json& json) {
-  for (const auto& item : json.items()) {
+void check_keys(const HfReader& config, const HfFamily& family) {
+  for (const auto& item : config.json().items()) {
     const std::string& key = item.key();
     if (key.rfind('_', 0) == 0) continue;
     if (holds(family.mapped, key) || holds(family.ignored, key)) continue;
@@ -78,6 +104,29 @@ void check_keys(const HfReader& config, const HfFamily& family, const Json& json
     if (fixed == nullptr) refuse_unknown(config, family, key);
     check_fixed(config, *fixed);
   }
+}
+
+ModelSpec read_family(const HfReader& config);
+
+/// The language model alone; its own keys win over those around it.
+ModelSpec read_language_model(const HfReader& config, std::string_view key) {
+  ModelSpec model = read_family(config.inner(key));
+  for (const auto& item : config.json().items()) {
+    if (!item.value().is_object() || item.key() == key) continue;
+    if (!item.key().ends_with("_config") || item.key() == "quantization_config") continue;
+    model.uncounted += (model.uncounted.empty() ? "" : ", ") + item.key();
+  }
+  return model;
+}
+
+ModelSpec read_family(const HfReader& config) {
+  if (const auto key = language_key(config); !key.empty()) return read_language_model(config, key);
+  const HfFamily& family = family_of(config);
+  check_architecture(config, family);
+  check_keys(config, family);
+  ModelSpec model = family.build(config);
+  model.family = family.model_type;
+  return model;
 }
 
 /// `models/gpt2/config.json` and `models/gpt2` are called gpt2, and so is `gpt2.json`.
@@ -97,6 +146,12 @@ std::string model_name(const std::string& source) {
 
 }  // namespace
 
+ModelSpec hf::text_model(const HfReader& config, const std::vector<std::string>& types) {
+  const HfReader text = config.inner("text_config");
+  text.require_word("model_type", types);
+  return read_family(text);
+}
+
 std::vector<std::string> hf_families() {
   std::vector<std::string> names;
   for (const auto& family : hf_family_table()) names.emplace_back(family.model_type);
@@ -106,18 +161,32 @@ std::vector<std::string> hf_families() {
 ModelSpec model_from_hf_config(const Json& config, const std::string& source) {
   if (!config.is_object()) throw InputError({source, "", "", "must be a JSON object", ""});
   const HfReader reader(config, source);
-  const HfFamily& family = family_of(reader);
-  check_architecture(reader, family);
-  check_keys(reader, family, config);
-  ModelSpec model = family.build(reader);
+  ModelSpec model = read_family(reader);
+  model.checkpoint = hf::checkpoint_format(reader);
   require_countable(model, source);
   model.name = model_name(source);
-  model.family = family.model_type;
   return model;
 }
 
 ModelSpec model_from_hf_text(const std::string& text, const std::string& source) {
   return model_from_hf_config(parse_json(text, source), source);
+}
+
+ModelOrigin origin_of_hf_text(const std::string& text, const std::string& source) {
+  const Json file = parse_json(text, source);
+  const HfReader reader(file, source);
+  ModelOrigin origin{
+      reader.text("_hf_id", ""), reader.text("_source", ""), reader.text("_certainty", ""), {}};
+  const HfReader published = reader.inner("_published_params");
+  const Json* exact = published.find("exact");
+  if (exact != nullptr && exact->is_object()) {
+    for (const auto& item : exact->items()) {
+      decode(item.value(), published.at("exact"), origin.published.emplace_back());
+    }
+  } else {
+    origin.published = {published.size({"exact"})};
+  }
+  return origin;
 }
 
 ModelSpec read_hf_config(const std::string& path) {

@@ -9,12 +9,30 @@ namespace {
 
 /// No published size comes near; what is beyond is a slip of the pen, and would overflow.
 constexpr json_io::Range kSize{.min = 1, .max = std::int64_t{1} << 40};
+constexpr json_io::Range kCount{.min = 0, .max = kSize.max};
 
 }  // namespace
 
 const Json* HfReader::find(std::string_view key) const {
   const auto found = config_.find(std::string(key));
   return found == config_.end() || found->is_null() ? nullptr : &*found;
+}
+
+HfReader HfReader::inner(std::string_view key) const {
+  const Json* json = find(key);
+  if (json == nullptr) refuse_missing(key);
+  if (!json->is_object()) refuse(key, "must be an object");
+  return HfReader(*json, at(key));
+}
+
+void HfReader::require_keys(const std::vector<std::string_view>& known,
+                            const std::string& of) const {
+  const std::vector<std::string> words(known.begin(), known.end());
+  for (const auto& item : config_.items()) {
+    if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
+    refuse(item.key(), "is not a key of " + of + "; it may change their size",
+           nearest_word(item.key(), words));
+  }
 }
 
 std::string_view HfReader::spelled(const Spellings& spellings) const {
@@ -46,6 +64,19 @@ std::int64_t HfReader::size(const Spellings& spellings) const {
   refuse_missing(spellings.front());
 }
 
+std::int64_t HfReader::size_or(const Spellings& spellings, std::int64_t usual) const {
+  return size_if_given(spellings).value_or(usual);
+}
+
+std::int64_t HfReader::count_or(std::string_view key, std::int64_t usual) const {
+  const Json* json = find(key);
+  if (json == nullptr) return usual;
+  std::int64_t value = 0;
+  decode(*json, at(key), value);
+  require_range(value, kCount, *json, at(key));
+  return value;
+}
+
 bool HfReader::flag(std::string_view key, bool usual) const {
   if (const Json* json = find(key)) decode(*json, at(key), usual);
   return usual;
@@ -70,6 +101,18 @@ void HfReader::require_word(std::string_view key, const std::vector<std::string>
          nearest_word(text, allowed));
 }
 
+std::string HfReader::text(std::string_view key, const std::string& usual) const {
+  std::string text = usual;
+  if (const Json* json = find(key)) decode(*json, at(key), text);
+  return text;
+}
+
+void HfReader::require_each(std::string_view key, std::size_t entries, std::int64_t layers) const {
+  if (static_cast<std::int64_t>(entries) == layers) return;
+  refuse(key, "must have one entry for each of the " + std::to_string(layers) + " layers, not " +
+                  std::to_string(entries));
+}
+
 void HfReader::refuse(std::string_view key, const std::string& rule,
                       const std::string& nearest) const {
   const Json* json = find(key);
@@ -77,7 +120,7 @@ void HfReader::refuse(std::string_view key, const std::string& rule,
 }
 
 void HfReader::refuse_missing(std::string_view key, const std::string& why) const {
-  throw InputError({place_.source(), std::string(key), "", "is missing" + why, ""});
+  throw InputError({place_.source(), at(key).path(), "", "is missing" + why, ""});
 }
 
 }  // namespace planwright

@@ -12,6 +12,20 @@ struct Fields<ParameterCounts> {
 };
 
 template <>
+struct Fields<ServingEstimate> {
+  static constexpr auto kFields = std::tuple{
+      Field{"weights_bytes", &ServingEstimate::weights},
+      Field{"cache_bytes_per_token", &ServingEstimate::cache_per_token},
+      Field{"cache_bytes_per_sequence", &ServingEstimate::cache_per_sequence},
+      Field{"prefill_bytes", &ServingEstimate::prefill},
+      Field{"decode_bytes", &ServingEstimate::decode},
+      Field{"sequences", &ServingEstimate::sequences, kNatural},
+      Field{"most_sequences", &ServingEstimate::most_sequences, kNatural},
+      Field{"longest_context", &ServingEstimate::longest_context, kNatural},
+  };
+};
+
+template <>
 struct Fields<TimeSplit> {
   static constexpr auto kFields = std::tuple{
       Field{"compute_s", &TimeSplit::compute},
@@ -146,6 +160,7 @@ Json encode(const Estimate& value, Form form) {
                         {"time_rel", encode(value.time_rel, form)}};
   out["fit_probability"] = encode(value.fit_probability, form);
   out["calibration"] = encode(value.calibration, form);
+  if (value.serving) out["serving"] = encode(*value.serving, form);
   return out;
 }
 
@@ -168,6 +183,7 @@ void decode(const Json& json, const Place& place, Estimate& into) {
   }
   object.read("fit_probability", into.fit_probability);
   object.read("calibration", into.calibration);
+  object.read("serving", into.serving);
   object.finish();
 }
 

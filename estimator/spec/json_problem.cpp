@@ -3,6 +3,68 @@
 namespace planwright::json_io {
 
 template <>
+struct Fields<MoeSpec> {
+  static constexpr auto kFields = std::tuple{
+      Field{"experts", &MoeSpec::experts, kPositive},
+      Field{"top_k", &MoeSpec::top_k, kPositive},
+      Field{"ffn", &MoeSpec::ffn, kPositive},
+      Field{"shared_ffn", &MoeSpec::shared_ffn, kNatural},
+      Field{"shared_gate", &MoeSpec::shared_gate},
+      Field{"router_bias", &MoeSpec::router_bias},
+      Field{"expert_bias", &MoeSpec::expert_bias},
+      Field{"selection_bias", &MoeSpec::selection_bias},
+  };
+};
+
+template <>
+struct Fields<LatentSpec> {
+  static constexpr auto kFields = std::tuple{
+      Field{"kv_rank", &LatentSpec::kv_rank, kPositive},
+      Field{"q_rank", &LatentSpec::q_rank, kNatural},
+      Field{"nope_dim", &LatentSpec::nope_dim, kPositive},
+      Field{"rope_dim", &LatentSpec::rope_dim, kPositive},
+      Field{"value_dim", &LatentSpec::value_dim, kPositive},
+  };
+};
+
+template <>
+struct Fields<MambaSpec> {
+  static constexpr auto kFields = std::tuple{
+      Field{"inner", &MambaSpec::inner, kPositive},
+      Field{"state", &MambaSpec::state, kPositive},
+      Field{"conv", &MambaSpec::conv, kPositive},
+      Field{"dt_rank", &MambaSpec::dt_rank, kPositive},
+      Field{"conv_bias", &MambaSpec::conv_bias},
+      Field{"proj_bias", &MambaSpec::proj_bias},
+      Field{"inner_norms", &MambaSpec::inner_norms},
+  };
+};
+
+template <>
+struct Fields<ScaleGroup> {
+  static constexpr auto kFields = std::tuple{
+      Field{"rows", &ScaleGroup::rows, kNatural},
+      Field{"columns", &ScaleGroup::columns, kNatural},
+      Field{"run", &ScaleGroup::run, kNatural},
+  };
+};
+
+template <>
+struct Fields<WeightFormat> {
+  static constexpr auto kFields = std::tuple{
+      Field{"name", &WeightFormat::name},
+      Field{"type", &WeightFormat::type},
+      Field{"group", &WeightFormat::group},
+      Field{"scale_bits", &WeightFormat::scale_bits, kNatural},
+      Field{"zero_bits", &WeightFormat::zero_bits, kNatural},
+      Field{"scales_per_scale", &WeightFormat::scales_per_scale, kNatural},
+      Field{"column_index_bits", &WeightFormat::column_index_bits, kNatural},
+      Field{"sparse_2_4", &WeightFormat::sparse_2_4},
+      Field{"kept", &WeightFormat::kept},
+  };
+};
+
+template <>
 struct Fields<BlockSpec> {
   static constexpr auto kFields = std::tuple{
       Field{"heads", &BlockSpec::heads, kNatural},
@@ -18,6 +80,14 @@ struct Fields<BlockSpec> {
       Field{"sliding_window", &BlockSpec::sliding_window, kNatural},
       Field{"qk_norm", &BlockSpec::qk_norm},
       Field{"residual", &BlockSpec::residual},
+      Field{"qk_norm_kind", &BlockSpec::qk_norm_kind},
+      Field{"norm_place", &BlockSpec::norm_place},
+      Field{"rotary_dim", &BlockSpec::rotary_dim, kNatural},
+      Field{"sinks", &BlockSpec::sinks},
+      Field{"logit_cap", &BlockSpec::logit_cap},
+      Field{"latent", &BlockSpec::latent},
+      Field{"mamba", &BlockSpec::mamba},
+      Field{"moe", &BlockSpec::moe},
   };
 };
 
@@ -34,6 +104,7 @@ struct Fields<BlockRun> {
   static constexpr auto kFields = std::tuple{
       Field{"count", &BlockRun::count, kNatural},
       Field{"block", &BlockRun::block},
+      Field{"shared", &BlockRun::shared},
   };
 };
 
@@ -51,22 +122,33 @@ struct Fields<ModelSpec> {
       Field{"tied_embeddings", &ModelSpec::tied_embeddings},
       Field{"runs", &ModelSpec::runs},
       Field{"lora", &ModelSpec::lora},
+      Field{"position_offset", &ModelSpec::position_offset, kNatural},
+      Field{"token_types", &ModelSpec::token_types, kNatural},
+      Field{"embedding_width", &ModelSpec::embedding_width, kNatural},
+      Field{"narrow", &ModelSpec::narrow},
+      Field{"embedding_norm", &ModelSpec::embedding_norm},
+      Field{"final_norm", &ModelSpec::final_norm},
+      Field{"head_transform", &ModelSpec::head_transform},
+      Field{"head_bias", &ModelSpec::head_bias},
+      Field{"logit_cap", &ModelSpec::logit_cap},
+      Field{"checkpoint", &ModelSpec::checkpoint},
+      Field{"uncounted", &ModelSpec::uncounted, kAny, Hashed::no},  // words about the file
+      Field{"tower_parameters", &ModelSpec::tower_parameters, kNatural},
   };
 };
 
 template <>
 struct Fields<DeviceSpec> {
   static constexpr auto kFields = std::tuple{
-      Field{"name", &DeviceSpec::name},
-      Field{"kind", &DeviceSpec::kind},
+      Field{"name", &DeviceSpec::name}, Field{"kind", &DeviceSpec::kind},
       Field{"memory_bytes", &DeviceSpec::memory, kNatural},
       Field{"memory_stated_bytes", &DeviceSpec::memory_stated, kNatural},
-      Field{"fp64_flops_per_s", &DeviceSpec::fp64},
-      Field{"fp32_flops_per_s", &DeviceSpec::fp32},
-      Field{"tf32_flops_per_s", &DeviceSpec::tf32},
-      Field{"bf16_flops_per_s", &DeviceSpec::bf16},
-      Field{"fp16_flops_per_s", &DeviceSpec::fp16},
-      Field{"fp8_flops_per_s", &DeviceSpec::fp8},
+      Field{"fp64_flops_per_s", &DeviceSpec::fp64}, Field{"fp32_flops_per_s", &DeviceSpec::fp32},
+      Field{"tf32_flops_per_s", &DeviceSpec::tf32}, Field{"bf16_flops_per_s", &DeviceSpec::bf16},
+      Field{"fp16_flops_per_s", &DeviceSpec::fp16}, Field{"fp8_flops_per_s", &DeviceSpec::fp8},
+      // Nothing is planned with these yet, so they change no problem.
+      Field{"int8_ops_per_s", &DeviceSpec::int8, kAny, Hashed::no},
+      Field{"fp4_flops_per_s", &DeviceSpec::fp4, kAny, Hashed::no},
       Field{"memory_bytes_per_s", &DeviceSpec::memory_bandwidth},
       Field{"source", &DeviceSpec::source, kAny, Hashed::no},  // words about the numbers above
   };
@@ -102,7 +184,7 @@ struct Fields<PrecisionRecipe> {
   static constexpr auto kFields = std::tuple{
       Field{"storage", &PrecisionRecipe::storage},   Field{"compute", &PrecisionRecipe::compute},
       Field{"gradient", &PrecisionRecipe::gradient}, Field{"master", &PrecisionRecipe::master},
-      Field{"state", &PrecisionRecipe::state},
+      Field{"state", &PrecisionRecipe::state},       Field{"summed", &PrecisionRecipe::summed},
   };
 };
 
@@ -111,6 +193,16 @@ struct Fields<Headroom> {
   static constexpr auto kFields = std::tuple{
       Field{"fraction", &Headroom::fraction},
       Field{"bytes", &Headroom::bytes, kNatural},
+  };
+};
+
+template <>
+struct Fields<Serving> {
+  static constexpr auto kFields = std::tuple{
+      Field{"weights", &Serving::weights},
+      Field{"cache", &Serving::cache},
+      Field{"page", &Serving::page, kPositive},
+      Field{"prefill", &Serving::prefill, kPositive},
   };
 };
 
@@ -126,6 +218,7 @@ struct Fields<Workload> {
       Field{"hidden_dropout", &Workload::hidden_dropout},
       Field{"attention_dropout", &Workload::attention_dropout},
       Field{"headroom", &Workload::headroom},
+      Field{"serving", &Workload::serving},
   };
 };
 

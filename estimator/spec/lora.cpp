@@ -81,6 +81,10 @@ std::vector<LoraTarget> all_linear(const BlockSpec& block) {
 
 std::string broken_targets(const LoraSpec& lora, const BlockSpec& block) {
   using enum LoraTarget;
+  if (lora.freezes() && (block.latent || block.mamba)) {
+    return "names matrices that a block with " +
+           std::string(block.latent ? "latent attention" : "a Mamba mixer") + " has not";
+  }
   const auto both = [&](LoraTarget whole, LoraTarget part) {
     return has(lora, whole) && has(lora, part);
   };

@@ -32,6 +32,9 @@ ModelPart whole_model(const ModelSpec& model);
 /// pp does not divide them.
 std::vector<std::int64_t> stage_layers(const ModelSpec& model, const Candidate& candidate);
 
+/// Parameters of each stage, over its tensor ranks: a tied matrix counts on both its stages.
+std::vector<std::int64_t> stage_parameters(const ModelSpec& model, const Candidate& candidate);
+
 ModelPart model_part(const ModelSpec& model, const Candidate& candidate, int rank);
 
 /// A tensor rank's share of a block: heads, key/value heads and MLP width divided by tp.
@@ -40,6 +43,10 @@ BlockSpec tensor_share(BlockSpec block, int tp);
 /// Rows of the embedding and the head that each tensor rank holds; the last ranks' may go past the
 /// vocabulary, as padding.
 std::int64_t vocab_share(std::int64_t vocab, int tp);
+
+/// Blocks of this part that the tensors of block `layer` are in: 1, but of those that share theirs
+/// the first one's are in all, and the others have none.
+std::int64_t blocks_with_tensors(const ModelSpec& model, const ModelPart& part, std::int64_t layer);
 
 /// `count` rows or columns in a row.
 struct Stretch {

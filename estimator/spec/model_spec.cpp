@@ -39,8 +39,8 @@ ParameterCounts parameter_counts(const ModelSpec& model) {
   for (const auto& tensor : parameter_tensors(model)) {
     counts.total += tensor.numel();
     counts.trainable += tensor.trained ? tensor.numel() : 0;
+    counts.active += tensor.numel() / tensor.experts * tensor.active_experts;
   }
-  counts.active = counts.total;
   return counts;
 }
 

@@ -11,6 +11,8 @@ namespace {
 
 constexpr double kMostCounted = 1125899906842624.0;  // 2^50; with 18 bytes each below 2^63
 constexpr double kMostDevices = 1e9;
+constexpr double kMostExperts = 1048576.0;  // of all layers; published models have 25000
+constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
 constexpr double kFastest = 1e30;
 constexpr double kLongest_s = 1e6;
 
@@ -60,11 +62,37 @@ class Checked {
   std::string object_;
 };
 
-void check_block(const Checked& at, const BlockSpec& block) {
+void check_experts(const Checked& at, const MoeSpec& moe) {
+  at.count("experts", moe.experts, kMostSize);
+  at.count("top_k", moe.top_k, moe.experts);
+  at.count("ffn", moe.ffn, kMostSize);
+}
+
+void check_mixers(const Checked& at, const BlockSpec& block) {
+  if (block.latent) {
+    at.count("latent.kv_rank", block.latent->kv_rank, kMostSize);
+    at.count("latent.value_dim", block.latent->value_dim, kMostSize);
+  }
+  if (block.mamba) {
+    at.count("mamba.inner", block.mamba->inner, kMostSize);
+    at.count("mamba.state", block.mamba->state, kMostSize);
+    at.count("mamba.conv", block.mamba->conv, kMostSize);
+    at.count("mamba.dt_rank", block.mamba->dt_rank, kMostSize);
+  }
+}
+
+void check_block(const std::string& source, const BlockSpec& block) {
+  const Checked at(source, "model.runs.block");
+  check_mixers(at, block);
+  if (block.moe) {
+    check_experts(Checked(source, "model.runs.block.moe"), *block.moe);
+  } else if (!block.mamba) {
+    at.count("ffn", block.ffn);
+  }
+  if (block.mamba) return;
   at.count("heads", block.heads);
   at.count("kv_heads", block.kv_heads);
   at.count("head_dim", block.head_dim);
-  at.count("ffn", block.ffn);
   if (block.heads % block.kv_heads != 0) {
     at.refuse("kv_heads", std::to_string(block.kv_heads),
               "must divide heads = " + std::to_string(block.heads));
@@ -93,7 +121,7 @@ void check_model(const ModelSpec& model, const std::string& source) {
   for (const BlockRun& run : model.runs) {
     const Checked in_run(source, "model.runs");
     in_run.count("count", run.count, kMostLayers);
-    check_block(Checked(source, "model.runs.block"), run.block);
+    check_block(source, run.block);
   }
   if (model.runs.size() > kMostLayers || model.layers() > kMostLayers) {
     at.refuse("runs", std::to_string(model.runs.size()),
@@ -147,16 +175,45 @@ void check_workload(const Workload& workload, const std::string& source) {
   below_one("attention_dropout", workload.attention_dropout);
 }
 
+/// Not less than the block's parameters.
+double most_of_block(const ModelSpec& model, const BlockSpec& b) {
+  const double hidden = real(model.hidden), width = real(b.heads) * real(b.head_dim);
+  double ffn = real(b.ffn), total = 0;
+  if (b.moe) {
+    ffn = real(b.moe->experts) * real(b.moe->ffn) + real(b.moe->shared_ffn);
+    total += hidden * real(b.moe->experts);
+  }
+  if (b.latent) {
+    const double ranks = real(b.latent->kv_rank) + real(b.latent->q_rank);
+    const double values = real(b.heads) * real(b.latent->value_dim);
+    total += (ranks + real(b.latent->rope_dim)) * (hidden + 2 * width + values) + hidden * values;
+  }
+  if (b.mamba) {
+    const MambaSpec& m = *b.mamba;
+    total +=
+        real(m.inner) * (3 * hidden + real(m.conv) + 2 * real(m.dt_rank) + 3 * real(m.state) + 8);
+  }
+  // Adapters: of each target inputs and outputs, which are at most these.
+  const double sides = hidden + 3 * width + 2 * ffn;
+  return total + hidden * (4 * width + 3 * ffn) +
+         real(model.lora.rank) * real(kWordCount<LoraTarget>) * sides;
+}
+
 }  // namespace
 
 void require_countable(const ModelSpec& model, const std::string& source) {
-  double total = real(model.hidden) * (2 * real(model.vocab) + real(model.max_positions));
+  const double rows = 2 * real(model.vocab) + real(model.max_positions) + real(model.token_types);
+  double total =
+      rows * (real(model.hidden) + real(model.embedding_width)) + real(model.tower_parameters);
   for (const BlockRun& run : model.runs) {
-    const double width = real(run.block.heads) * real(run.block.head_dim);
-    total += real(run.count) * real(model.hidden) * (4 * width + 3 * real(run.block.ffn));
-    // Adapters: of each target inputs and outputs, which are at most these.
-    const double sides = real(model.hidden) + 3 * width + 2 * real(run.block.ffn);
-    total += real(run.count) * real(model.lora.rank) * real(kWordCount<LoraTarget>) * sides;
+    total += real(run.count) * most_of_block(model, run.block);
+  }
+  double experts = 0;
+  for (const BlockRun& run : model.runs) {
+    if (run.block.moe) experts += real(run.count) * real(run.block.moe->experts);
+  }
+  if (experts > kMostExperts) {
+    throw InputError({source, "", "", "it has more than 2^20 experts in all its layers", ""});
   }
   if (total <= kMostCounted) return;
   throw InputError({source, "", "", "its sizes make a model of more than 2^50 parameters", ""});

@@ -30,6 +30,13 @@ using Flops = Unit<struct FlopsTag, double>;
 using FlopsPerSecond = Unit<struct FlopsPerSecondTag, double>;
 using BytesPerSecond = Unit<struct BytesPerSecondTag, double>;
 
+/// Sizes that a person made up may be larger than what can be counted, and are then as much as can:
+/// 2^60 bytes, of which several can be added.
+constexpr Bytes countable_bytes(double bytes) {
+  constexpr double kMost = 1152921504606846976.0;
+  return {static_cast<std::int64_t>(bytes < kMost ? bytes : kMost)};
+}
+
 constexpr double kGiB = 1073741824.0;
 
 /// A size in GiB (2^30 bytes), the unit in which memory is shown to people.

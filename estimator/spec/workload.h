@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "estimator/spec/serving.h"
 #include "estimator/spec/units.h"
 #include "estimator/spec/words.h"
 
@@ -45,6 +46,7 @@ struct PrecisionRecipe {
   DType gradient = DType::fp32;
   std::optional<DType> master;
   DType state = DType::fp32;
+  std::optional<DType> summed{};  ///< a second copy of gradients, in which micro-batches are summed
   bool operator==(const PrecisionRecipe&) const = default;
 };
 
@@ -75,6 +77,7 @@ struct Workload {
   // attention of its weights.
   double hidden_dropout = 0;
   double attention_dropout = 0;
+  Serving serving{};  ///< of the job inference
 
   bool operator==(const Workload&) const = default;
 };

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "estimator/spec/model_features.h"
 #include "estimator/spec/model_part.h"
 
 namespace planwright::worker {
@@ -63,6 +64,13 @@ void check_attention(const Problem& problem, AttentionKernel attention) {
   }
 }
 
+void check_features(const ModelSpec& model) {
+  for (std::size_t i = 0; i < kWordCount<ModelFeature>; ++i) {
+    const auto feature = static_cast<ModelFeature>(i);
+    require(!has_feature(model, feature), "a model with " + std::string(word(feature)));
+  }
+}
+
 void check_blocks(const ModelSpec& model, std::int64_t seq) {
   for (const BlockRun& run : model.runs) {
     require(run.block.heads % run.block.kv_heads == 0, "heads are no multiple of kv_heads");
@@ -81,6 +89,7 @@ void check_supported(const probes::TrainJob& job, int world) {
   const Workload& workload = job.problem.workload;
   check_axes(job.candidate, job.scope, world);
   check_recipe(workload.recipe);
+  check_features(job.problem.model);
   check_blocks(job.problem.model, workload.seq);
   check_attention(job.problem, job.candidate.attention);
   check_shares(job.problem.model, job.candidate, workload.seq);

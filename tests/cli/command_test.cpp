@@ -224,14 +224,70 @@ span = 8
             10 * usual);
 }
 
+TEST_F(CommandProcess, SaysWhatAServerNeeds) {
+  const std::string line =
+      "estimate --job inference --model llama-3.1-70b --device A100-80GB --seq 131072 ";
+  const Json four = json(line + "--devices 4 --tp 4", 0);
+  EXPECT_EQ(four["verdict"], "fits");
+  EXPECT_EQ(four["peak"]["allocated_bytes"], four["stages"][0]["allocated_bytes"]);
+  EXPECT_EQ(four["stages"][0]["accounts"]["kv_cache"], (std::int64_t{40} << 30) / 4);
+  EXPECT_EQ(four["serving"]["cache_bytes_per_token"], 81920);
+  EXPECT_EQ(four["wall_account"], "parameters");
+  EXPECT_EQ(four["wall"], "static");
+  EXPECT_EQ(json(line + "--devices 1 --quant nf4 --kv-dtype fp8", 0)["verdict"], "fits");
+  const Json one = json(line + "--devices 1", 3);
+  EXPECT_EQ(one["verdict"], "too_large");
+  EXPECT_EQ(run("probe --job inference --model tiny-llama-kind --device cpu --seq 8").code, 2);
+  EXPECT_NE(run(line + "--devices 4 --tp 4").out.find("longest context that fits"),
+            std::string::npos);
+}
+
+TEST_F(CommandProcess, NamesWhatTheRuntimeDoesNotRun) {
+  for (const auto& [model, what] : {std::pair{"mixtral-8x7b", "experts"},
+                                    {"deepseek-v3", "experts"},
+                                    {"mamba-2.8b", "Mamba layers"},
+                                    {"gemma-2-9b", "norms after"},
+                                    {"bloom-176b", "no learned or rotary positions"},
+                                    {"opt-13b", "an activation"}}) {
+    const CommandResult result =
+        run(std::string("estimate --device H100-SXM5-80GB --seq 128 ") + "--model " + model);
+    EXPECT_EQ(result.code, 2) << model;
+    EXPECT_NE(result.out.find(what), std::string::npos) << result.out;
+  }
+}
+
+TEST_F(CommandProcess, CountsStagesAndFillsTheVocabularyUp) {
+  const std::string line = "estimate --model gpt2 --device A100-80GB --seq 128 ";
+  const Json padded = json(line + "--pad-vocab 128", 0);  // Megatron-LM's 50304
+  EXPECT_EQ(padded["parameters"]["total"], 124'439'808 + (50304 - 50257) * 768);
+  const Json stages = json(line + "--devices 2 --pp 2", 0)["parameters"]["stages"];
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[0].get<std::int64_t>() + stages[1].get<std::int64_t>(),
+            124'439'808 + 50257 * 768)
+      << "the tied matrix on either";
+}
+
+TEST_F(CommandProcess, TakesNodesByName) {
+  const Json two = json(std::string("estimate --model llama-2-7b --seq 4096 --zero 3 ") +
+                            "--devices 16 --cluster p4de.24xlarge",
+                        0);
+  EXPECT_EQ(two["candidate"]["dp"], 16);
+  const CommandResult unknown = run("estimate --model gpt2 --seq 8 --cluster p5.48xlarg");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("did you mean p5.48xlarge"), std::string::npos) << unknown.err;
+}
+
 TEST_F(CommandProcess, ListsWhatItKnows) {
   const Json devices = json("devices", 0);
   EXPECT_EQ(devices["schema"], "planwright.devices/1");
-  EXPECT_GT(devices["rows"].size(), 20u);
+  EXPECT_GE(devices["rows"].size(), 55u);
+  EXPECT_GE(devices["nodes"].size(), 30u);
   for (const Json& row : devices["rows"]) EXPECT_NE(row["source"], "") << row["name"];
   const Json models = json("models", 0);
+  EXPECT_GE(models["rows"].size(), 60u);
   bool found = false;
   for (const Json& row : models["rows"]) {
+    EXPECT_NE(row["source"], "") << row["name"];
     found |= row["name"] == "llama-2-7b" && row["parameters"]["total"] == 6738415616;
   }
   EXPECT_TRUE(found);

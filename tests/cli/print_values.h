@@ -1,5 +1,6 @@
 #pragma once
 
+#include "estimator/models.h"
 #include "estimator/spec/problem.h"
 #include "estimator/spec/trial.h"
 
@@ -12,7 +13,7 @@ constexpr Bytes whole_gib(std::int64_t count) { return {count << 30}; }
 /// Eight accelerators of 80 GiB.
 inline Problem printed_problem() {
   Problem problem;
-  problem.model.name = "llama-2-7b";
+  problem.model = estimator::find_model("llama-2-7b", "", "");
   problem.cluster.device.name = "A100-SXM4-80GB";
   problem.cluster.device.kind = DeviceKind::cuda;
   problem.cluster.device.memory = whole_gib(80);

@@ -4,9 +4,11 @@
 
 #include <set>
 
+#include "estimator/clusters.h"
 #include "estimator/csv.h"
 #include "estimator/embedded.h"
 #include "estimator/spec/error.h"
+#include "tests/support/fault.h"
 
 namespace planwright::estimator {
 namespace {
@@ -31,7 +33,7 @@ TEST(DevicePresets, HaveDistinctNamesMemoryAndASource) {
     EXPECT_LE(device.memory, device.memory_stated) << device.name;
     EXPECT_FALSE(device.source.empty()) << device.name;
   }
-  EXPECT_GE(names.size(), 50u);
+  EXPECT_GE(names.size(), 100u);
 }
 
 TEST(DevicePresets, CarryTheDataSheet) {
@@ -87,6 +89,45 @@ TEST(FindDevice, EveryAliasNamesAPreset) {
   for (std::size_t row = 0; row < aliases.rows(); ++row) {
     EXPECT_EQ(find(aliases.cell(row, "name")).name, aliases.cell(row, "name"));
   }
+}
+
+/// The `gpu` column of published measurements (reference/measured of the project's collection),
+/// and what each spelling means; several are separated by |.
+TEST(FindDevice, EverySpellingOfThePublishedMeasurementsIsKnown) {
+  const Csv spellings(testing::file_text(PLANWRIGHT_SOURCE_DIR "/tests/data/gpu_spellings.csv"),
+                      "gpu_spellings.csv");
+  EXPECT_GE(spellings.rows(), 150u);
+  for (std::size_t row = 0; row < spellings.rows(); ++row) {
+    const std::string spelling = spellings.cell(row, "spelling");
+    const std::string means = spellings.cell(row, "means");
+    if (means.find('|') == std::string::npos) {
+      EXPECT_EQ(find(spelling).name, means) << spelling;
+    } else {
+      const InputFault fault = fault_of(spelling);
+      EXPECT_NE(fault.rule.find("say which by memory and form"), std::string::npos) << spelling;
+      EXPECT_NE(fault.rule.find(means.substr(0, means.find('|'))), std::string::npos) << spelling;
+    }
+  }
+}
+
+TEST(ClusterShapes, AreOfKnownDevicesWithSources) {
+  EXPECT_GE(cluster_shapes().size(), 30u);
+  for (const ClusterShape& shape : cluster_shapes()) {
+    EXPECT_EQ(find(shape.device).name, shape.device) << shape.name;
+    EXPECT_FALSE(shape.source.empty()) << shape.name;
+    const ClusterSpec two = shape_cluster(shape, 2 * shape.per_node);
+    EXPECT_EQ(two.nodes, 2) << shape.name;
+    EXPECT_EQ(two.links.back().span, 2 * shape.per_node) << shape.name;
+  }
+}
+
+TEST(ClusterShapes, ShareTheNodesNetworkAmongItsDevices) {
+  const ClusterShape* p5 = find_cluster_shape("P5.48xlarge");
+  ASSERT_NE(p5, nullptr);
+  const ClusterSpec cluster = shape_cluster(*p5, 16);
+  EXPECT_DOUBLE_EQ(cluster.links.back().bandwidth.value, 3200e9 / 8 / 8);
+  EXPECT_EQ(cluster.host_memory, Bytes{std::int64_t{2048} << 30});
+  EXPECT_EQ(find_cluster_shape("p6.48xlarge"), nullptr);
 }
 
 TEST(PresetCluster, UsesNvlinkInsideANodeAndTheNetworkBetweenNodes) {

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "estimator/spec/error.h"
+#include "estimator/spec/json.h"
+#include "estimator/spec/model_part.h"
 
 namespace planwright::estimator {
 namespace {
@@ -17,6 +21,38 @@ TEST(ModelPresets, AreSortedAndAllReadable) {
     const ModelSpec model = find_model(name, "command line", "--model");
     EXPECT_EQ(model.name, name);
     EXPECT_GT(parameter_counts(model).total, 1'000'000) << name;
+  }
+}
+
+TEST(ModelPresets, ComeBackFromTheirJson) {
+  for (const std::string& name : model_presets()) {
+    const ModelSpec model = find_model(name, "command line", "--model");
+    EXPECT_EQ(model_spec_from_json(to_json(model), name), model) << name;
+    const ModelOrigin origin = model_origin(name);
+    EXPECT_FALSE(origin.source.empty()) << name;
+  }
+}
+
+/// Whatever the cut: no element twice, none lost.
+TEST(ModelPresets, RanksPartsAreTheWhole) {
+  for (const char* name : {"llama-3.1-8b", "mixtral-8x7b", "deepseek-v2-lite", "jamba-v0.1",
+                           "mamba-2.8b", "gpt-oss-20b", "bloom-560m", "phi-2"}) {
+    const ModelSpec model = find_model(name, "", "");
+    std::map<std::string, std::int64_t> cut;
+    std::map<std::string, std::int64_t> whole;
+    for (int rank = 0; rank < 2; ++rank) {
+      ModelPart part = whole_model(model);
+      part.tp = 2;
+      part.tp_rank = rank;
+      for (const PartTensor& each : part_tensors(model, part)) {
+        const std::int64_t numel = each.tensor.numel();
+        cut[each.tensor.name] += numel;
+        std::int64_t all = 1;
+        for (const std::int64_t extent : each.whole) all *= extent;
+        whole[each.tensor.name] = numel == all ? 2 * all : all;  // or held by both
+      }
+    }
+    for (const auto& [tensor, numel] : cut) EXPECT_EQ(numel, whole[tensor]) << name << tensor;
   }
 }
 

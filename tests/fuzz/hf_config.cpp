@@ -13,7 +13,7 @@ namespace planwright {
 std::vector<Json> read_configs() {
   std::vector<Json> configs;
   for (const auto& entry :
-       std::filesystem::directory_iterator(PLANWRIGHT_SOURCE_DIR "/tests/data/hf_configs")) {
+       std::filesystem::directory_iterator(PLANWRIGHT_SOURCE_DIR "/estimator/data/models")) {
     if (entry.path().extension() != ".json") continue;
     std::ifstream file(entry.path());
     configs.push_back(Json::parse(file));

@@ -116,6 +116,40 @@ struct RuleCase {
 
 TEST(BuiltinTraits, EachRuleRefusesWhatItNamesAndNothingElseDoes) {
   const RuleCase cases[] = {
+      {"runs_experts",
+       [](Problem& p, Candidate&) {
+         p.model.runs[0].block.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 16};
+       }},
+      {"runs_latent_attention",
+       [](Problem& p, Candidate&) { p.model.runs[0].block.latent = LatentSpec{.kv_rank = 8}; }},
+      {"runs_mamba",
+       [](Problem& p, Candidate&) { p.model.runs[0].block.mamba = MambaSpec{.inner = 16}; }},
+      {"runs_norm_kinds",
+       [](Problem& p, Candidate&) {
+         p.model.runs[0].block.norm = NormKind::layer_norm_without_bias;
+       }},
+      {"runs_norm_places",
+       [](Problem& p, Candidate&) { p.model.runs[0].block.norm_place = NormPlace::both; }},
+      {"runs_query_key_norms",
+       [](Problem& p, Candidate&) {
+         p.model.runs[0].block.qk_norm = true,
+         p.model.runs[0].block.qk_norm_kind = QkNorm::width_rms;
+       }},
+      {"runs_partial_rotation",
+       [](Problem& p, Candidate&) { p.model.runs[0].block.rotary_dim = 2; }},
+      {"runs_attention_sinks", [](Problem& p, Candidate&) { p.model.runs[0].block.sinks = true; }},
+      {"runs_capped_logits",
+       [](Problem& p, Candidate&) { p.model.runs[0].block.logit_cap = true; }},
+      {"runs_capped_logits", [](Problem& p, Candidate&) { p.model.logit_cap = true; }},
+      {"runs_positions", [](Problem& p, Candidate&) { p.model.positions = Positions::alibi; }},
+      {"runs_activations",
+       [](Problem& p, Candidate&) { p.model.runs[0].block.activation = Activation::relu; }},
+      {"runs_embedding_parts", [](Problem& p, Candidate&) { p.model.embedding_norm = true; }},
+      {"runs_embedding_parts", [](Problem& p, Candidate&) { p.model.embedding_width = 4; }},
+      {"runs_head_parts", [](Problem& p, Candidate&) { p.model.head_bias = true; }},
+      {"runs_head_parts", [](Problem& p, Candidate&) { p.model.final_norm = false; }},
+      {"runs_shared_blocks", [](Problem& p, Candidate&) { p.model.runs[0].shared = true; }},
+      {"runs_image_tower", [](Problem& p, Candidate&) { p.model.tower_parameters = 1; }},
       {"trains", [](Problem& p, Candidate&) { p.workload.job = Job::inference; }},
       {"frozen_as_stored", [](Problem& p, Candidate&) { p.workload.job = Job::qlora; }},
       {"known_optimizer",

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "estimator/spec/error.h"
+#include "estimator/spec/model_features.h"
 #include "estimator/spec/model_part.h"
 
 namespace planwright::targets::builtin {
@@ -351,9 +352,9 @@ bool overlaps(const Candidate& candidate) {
 
 std::vector<Rule> rules() {
   std::vector<Rule> all;
-  for (auto group :
-       {tensor_rules(), pipeline_rules(), data_rules(), recompute_rules(), workload_rules(),
-        recipe_rules(), model_rules(), dropout_rules(), loss_rules()}) {
+  for (auto group : {feature_rules({}, kRuntime), tensor_rules(), pipeline_rules(), data_rules(),
+                     recompute_rules(), workload_rules(), recipe_rules(), model_rules(),
+                     dropout_rules(), loss_rules()}) {
     std::move(group.begin(), group.end(), std::back_inserter(all));
   }
   return all;

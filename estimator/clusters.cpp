@@ -1,0 +1,76 @@
+#include "estimator/clusters.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "estimator/csv.h"
+#include "estimator/devices.h"
+#include "estimator/embedded.h"
+
+namespace planwright::estimator {
+namespace {
+
+constexpr double kGigabitPerSecond = 1e9 / 8;
+
+std::optional<double> known(const Csv& table, std::size_t row, const char* column) {
+  const double value = table.number(row, column, -1);
+  return value < 0 ? std::nullopt : std::optional(value);
+}
+
+ClusterShape read_shape(const Csv& table, std::size_t row) {
+  return {.name = table.cell(row, "name"),
+          .provider = table.cell(row, "provider"),
+          .device = table.cell(row, "device"),
+          .per_node = static_cast<int>(table.number(row, "per_node", 1)),
+          .nics = known(table, row, "nics_per_node"),
+          .nic_gbit = known(table, row, "nic_gbit_per_s"),
+          .network = table.cell(row, "network"),
+          .host_memory_gib = known(table, row, "host_memory_gib"),
+          .vcpus = known(table, row, "vcpus"),
+          .pcie_generation = known(table, row, "pcie_gen"),
+          .source = table.cell(row, "source")};
+}
+
+bool same_letters(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+}  // namespace
+
+const std::vector<ClusterShape>& cluster_shapes() {
+  static const std::vector<ClusterShape> kShapes = [] {
+    const Csv table(embedded_text("clusters.csv"), "clusters.csv");
+    std::vector<ClusterShape> shapes;
+    for (std::size_t row = 0; row < table.rows(); ++row) shapes.push_back(read_shape(table, row));
+    return shapes;
+  }();
+  return kShapes;
+}
+
+const ClusterShape* find_cluster_shape(std::string_view name) {
+  const auto& shapes = cluster_shapes();
+  const auto found = std::find_if(shapes.begin(), shapes.end(), [&](const ClusterShape& shape) {
+    return same_letters(shape.name, name);
+  });
+  return found == shapes.end() ? nullptr : &*found;
+}
+
+ClusterSpec shape_cluster(const ClusterShape& shape, int devices) {
+  const DeviceSpec device = find_device(shape.device, "clusters.csv", shape.name);
+  ClusterSpec cluster = preset_cluster(device, devices, shape.per_node);
+  if (cluster.nodes > 1 && shape.nics && shape.nic_gbit) {
+    cluster.links.back().name = shape.network;
+    cluster.links.back().bandwidth =
+        BytesPerSecond{*shape.nics * *shape.nic_gbit * kGigabitPerSecond / shape.per_node};
+  }
+  if (shape.host_memory_gib) {
+    cluster.host_memory = Bytes{std::llround(*shape.host_memory_gib * kGiB)};
+  }
+  if (shape.pcie_generation) cluster.pcie = pcie_bandwidth(*shape.pcie_generation, 16);
+  return cluster;
+}
+
+}  // namespace planwright::estimator

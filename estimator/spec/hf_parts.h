@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimator/spec/hf_families.h"
+#include "estimator/spec/weight_format.h"
+
+/// What readers of several families share.
+namespace planwright::hf {
+
+using Keys = std::vector<std::string_view>;
+Keys with(Keys keys, const Keys& more);
+
+inline const Spellings kHidden{"hidden_size"};
+inline const Spellings kHeads{"num_attention_heads"};
+inline const Spellings kLayers{"num_hidden_layers"};
+inline const Spellings kPositions{"max_position_embeddings", "max_sequence_length"};
+
+/// Keys that rotary_gated reads.
+const Keys& rotary_keys();
+/// Activations' spellings, by which function they are.
+const std::vector<std::string>& silu_words();
+const std::vector<std::string>& gelu_words();       ///< the exact one
+const std::vector<std::string>& gelu_tanh_words();  ///< its approximation
+
+/// Of any plain MLP: one that is known, or the word is refused.
+Activation activation_of(const HfReader& config, std::string_view key, Activation usual);
+
+void require_divides(const HfReader& config, std::string_view key, std::int64_t divisor,
+                     const std::string& of, std::int64_t value);
+std::int64_t layer_count(const HfReader& config, const Spellings& spellings = kLayers);
+/// transformers 5 moved rope_theta into rope_parameters.
+double rope_theta(const HfReader& config, std::string_view key = "rope_theta");
+/// Of `fraction` of a head, which positions turn in pairs; 0 for all of it.
+std::int64_t rotary_dim(const HfReader& config, std::string_view key, double usual,
+                        std::int64_t head_dim);
+
+/// What a family that has rotary positions and gated MLPs does where the keys are silent.
+struct RotaryUsual {
+  NormKind norm = NormKind::rms_norm;
+  Spellings eps{"rms_norm_eps"};
+  bool tied = false;
+  Activation activation = Activation::silu;
+  std::int64_t head_dim = 0;  ///< 0: hidden / heads
+};
+/// One run of blocks that see the whole sequence.
+ModelSpec rotary_gated(const HfReader& config, const RotaryUsual& usual = {});
+
+/// The model of the object under text_config, whose model_type must be one of `types`.
+ModelSpec text_model(const HfReader& config, const std::vector<std::string>& types);
+/// What quantization_config says that the checkpoint's weights are; nullopt without one.
+std::optional<WeightFormat> checkpoint_format(const HfReader& config);
+
+/// For families whose class takes a fixed number of key/value heads where the key is absent, which
+/// is more likely a mistake than a model.
+void require_kv_heads(const HfReader& config);
+
+/// The model's first block for every layer, changed by `change`; equal neighbours become runs.
+void for_each_layer(ModelSpec& model, const std::function<void(std::int64_t, BlockSpec&)>& change);
+
+/// Which layers attend over a window, as layer_types says it; `windowed` is its word for that.
+std::optional<std::vector<bool>> listed_windows(const HfReader& config, std::int64_t layers,
+                                                const std::string& windowed = "sliding_attention");
+/// Gives `windows` of the layers the window under `key`.
+void set_windows(const HfReader& config, ModelSpec& model, const std::vector<bool>& windows,
+                 std::string_view key = "sliding_window");
+
+}  // namespace planwright::hf

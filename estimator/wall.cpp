@@ -1,0 +1,121 @@
+#include "estimator/wall.h"
+
+#include <algorithm>
+
+namespace planwright::estimator {
+namespace {
+
+/// A technique, the accounts that it cuts, and whether there is any of it left to use.
+struct Technique {
+  const char* name;
+  std::vector<Account> cuts;
+  bool (*left)(const Problem&, const Candidate&);
+};
+
+bool trains(const Problem& p) { return p.workload.job != Job::inference; }
+bool shards_left(const Problem& p, const Candidate& c, int stage) {
+  return trains(p) && c.zero < stage && p.cluster.devices() > 1;
+}
+
+const std::vector<Technique>& techniques() {
+  using enum Account;
+  static const std::vector<Technique> kTechniques{
+      {"flash attention",
+       {activations},
+       [](const Problem&, const Candidate& c) { return c.attention == AttentionKernel::eager; }},
+      {"fused or chunked loss",
+       {logits},
+       [](const Problem& p, const Candidate& c) {
+         return trains(p) && c.loss == LossKernel::plain;
+       }},
+      {"ZeRO 1",
+       {optimizer},
+       [](const Problem& p, const Candidate& c) { return shards_left(p, c, 1); }},
+      {"ZeRO 2",
+       {gradients},
+       [](const Problem& p, const Candidate& c) { return shards_left(p, c, 2); }},
+      {"ZeRO 3",
+       {parameters},
+       [](const Problem& p, const Candidate& c) { return shards_left(p, c, 3); }},
+      {"sequence parallelism",
+       {activations},
+       [](const Problem& p, const Candidate& c) { return trains(p) && c.tp > 1 && !c.sp; }},
+      {"smaller micro-batches",
+       {activations, logits},
+       [](const Problem& p, const Candidate& c) { return trains(p) && c.micro_batch > 1; }},
+      {"recomputation",
+       {activations},
+       [](const Problem& p, const Candidate& c) {
+         return trains(p) && c.recompute.kind != RecomputeKind::full;
+       }},
+      {"8-bit cache",
+       {kv_cache},
+       [](const Problem& p, const Candidate&) {
+         return !trains(p) && bits_of(p.workload.serving.cache.value_or(CacheType::bf16)) > 8;
+       }},
+      {"fewer sequences at once",
+       {kv_cache, logits},
+       [](const Problem& p, const Candidate& c) {
+         return !trains(p) && p.workload.global_batch > c.dp;
+       }},
+      {"a shorter context",
+       {kv_cache},
+       [](const Problem& p, const Candidate&) { return !trains(p); }},
+      {"smaller prefill chunks",
+       {activations},
+       [](const Problem& p, const Candidate&) { return !trains(p); }},
+      {"quantised weights",
+       {parameters},
+       [](const Problem& p, const Candidate&) {
+         const auto& weights = p.workload.serving.weights;
+         return !trains(p) && (!weights || bits_of(weights->type) > 4);
+       }},
+      {"tensor parallelism",
+       {parameters, gradients, optimizer, activations, logits, kv_cache},
+       [](const Problem& p, const Candidate& c) { return c.tp < p.model.block(0).heads; }},
+      {"pipeline parallelism",
+       {parameters, gradients, optimizer, kv_cache},
+       [](const Problem& p, const Candidate& c) { return c.pp < p.model.layers(); }},
+      {"context parallelism",
+       {activations, logits},
+       [](const Problem& p, const Candidate& c) { return trains(p) && c.cp == 1; }},
+      {"LoRA",
+       {gradients, optimizer},
+       [](const Problem& p, const Candidate&) { return p.workload.job == Job::finetune; }},
+      {"QLoRA",
+       {parameters},
+       [](const Problem& p, const Candidate&) { return p.workload.job == Job::lora; }},
+      {"8-bit optimizer states",
+       {optimizer},
+       [](const Problem& p, const Candidate&) {
+         return trains(p) && p.workload.optimizer == OptimizerKind::adamw;
+       }},
+      {"offload to host memory",
+       {optimizer, parameters, activations},
+       [](const Problem& p, const Candidate& c) {
+         return trains(p) && c.offload == Offload{} && p.cluster.device.kind == DeviceKind::cuda;
+       }},
+  };
+  return kTechniques;
+}
+
+}  // namespace
+
+Ruler ruling_account(const Estimate& estimate) {
+  const Ledger& at = estimate.peak().accounts;
+  const auto largest = std::max_element(at.bytes.begin(), at.bytes.end());
+  const Bytes all = estimate.peak().device_used.value_or(at.allocated());
+  return {static_cast<Account>(largest - at.bytes.begin()), all > Bytes{} ? *largest / all : 0};
+}
+
+std::vector<std::string> movers(const Problem& problem, const Candidate& candidate,
+                                Account account) {
+  std::vector<std::string> names;
+  for (const Technique& each : techniques()) {
+    const bool cuts = std::find(each.cuts.begin(), each.cuts.end(), account) != each.cuts.end();
+    if (cuts && each.left(problem, candidate)) names.emplace_back(each.name);
+  }
+  return names;
+}
+
+}  // namespace planwright::estimator
