@@ -68,6 +68,11 @@ void read_job(const Settings& settings, std::optional<std::int64_t> default_batc
               ProblemInput& input) {
   Problem& problem = input.problem;
   problem.workload = read_workload(settings, input.traits(), default_batch);
+  if (problem.workload.job != Job::inference && problem.model.checkpoint) {
+    input.warnings.push_back(fmt::format(
+        "{}: the checkpoint is stored as {}; training is estimated with its weights in {}",
+        problem.model.name, problem.model.checkpoint->name, word(problem.workload.recipe.storage)));
+  }
   problem.model.lora = read_lora(settings, problem.workload.job, problem.model);
 }
 

@@ -62,6 +62,12 @@ Serving read_serving(const Settings& settings, Job job, DType storage) {
       refuse(*setting, fmt::format("is for the job inference; this one is {}", word(job)));
     }
   }
+  if (job != Job::inference) return {};
+  for (const char* name : {"optimizer", "grad-dtype", "master-weights", "state-dtype",
+                           "hidden-dropout", "attention-dropout"}) {
+    const Setting* setting = job_setting(settings, name);
+    if (setting != nullptr) refuse(*setting, "is for jobs that train; this one is inference");
+  }
   Serving serving;
   const Setting* quant = job_setting(settings, "quant");
   if (quant != nullptr && quant->text != "none") {

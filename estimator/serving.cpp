@@ -294,8 +294,9 @@ ServingEstimate serving_facts(const Problem& problem, const Candidate& c,
   const std::int64_t context = problem.workload.seq, sequences = sequences_of(problem, c);
   const StageBytes bytes = stage_bytes(stage, context, sequences);
   const Fitting fits(problem, stages, calibration);
-  const std::int64_t longest =
-      problem.model.max_positions > 0 ? problem.model.max_positions : kMostContext;
+  const bool limited =
+      problem.model.positions == Positions::rotary || problem.model.positions == Positions::learned;
+  const std::int64_t longest = limited ? problem.model.max_positions : kMostContext;
   return {
       .weights = bytes.weights,
       .cache_per_token = cache_bytes_per_token(stage.part),
@@ -313,7 +314,9 @@ std::string too_large_text(const Problem& problem, const Candidate& c, const Est
   const StageEstimate& peak = estimate.peak();
   const Bytes needed = peak.device_used.value_or(peak.accounts.allocated());
   const ServingEstimate& s = *estimate.serving;
-  std::string change = "no batch and no context would fit: a higher --tp or --quant is needed";
+  std::string change =
+      "no batch and no context would fit: it needs more ranks (--tp, --pp) or smaller weights "
+      "(--quant)";
   if (s.most_sequences > 0) {
     change = fmt::format("--global-batch {} would fit", s.most_sequences * c.dp);
   } else if (s.longest_context > 0) {

@@ -65,15 +65,13 @@ const BlockSpec& block_of(const ServingPart& p, std::int64_t layer) {
   return p.model.block(p.part.first_layer + layer);
 }
 
-/// Modules that a checkpoint keeps are named as Hugging Face names them.
+/// Whether the checkpoint leaves the half of the block that the tensor is in as it is.
 bool is_kept(const WeightFormat& format, const std::string& tensor) {
   const bool of_mlp = tensor.find("gate_up") != std::string::npos ||
                       tensor.find(".up") != std::string::npos ||
                       tensor.find("down") != std::string::npos;
   const char* half = of_mlp ? "mlp" : "self_attn";
-  return std::any_of(format.kept.begin(), format.kept.end(), [&](const std::string& module) {
-    return module.ends_with(half) || module.find(std::string(half) + ".*") != std::string::npos;
-  });
+  return std::find(format.kept.begin(), format.kept.end(), half) != format.kept.end();
 }
 
 /// Widest pair of tensors of one half of a block, in elements per token, and what experts make.

@@ -22,11 +22,17 @@ std::string printable(const std::string& text) {
   return out;
 }
 
+/// Keys and values of any length; a person reads the beginning.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 200;
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
 std::string message(const InputFault& fault) {
   std::string text;
   if (!fault.file.empty()) text += fault.file + ": ";
-  if (!fault.key.empty()) text += fault.key;
-  if (!fault.value.empty()) text += (fault.key.empty() ? "" : " = ") + fault.value;
+  if (!fault.key.empty()) text += shortened(fault.key);
+  if (!fault.value.empty()) text += (fault.key.empty() ? "" : " = ") + shortened(fault.value);
   if (!fault.key.empty() || !fault.value.empty()) text += ": ";
   text += fault.rule;
   if (!fault.nearest.empty()) text += "; did you mean " + fault.nearest + "?";

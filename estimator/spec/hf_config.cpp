@@ -110,7 +110,9 @@ ModelSpec read_family(const HfReader& config);
 
 /// The language model alone; its own keys win over those around it.
 ModelSpec read_language_model(const HfReader& config, std::string_view key) {
-  ModelSpec model = read_family(config.inner(key));
+  const HfReader inner = config.inner(key);
+  ModelSpec model = read_family(inner);
+  model.checkpoint = hf::checkpoint_format(inner);
   for (const auto& item : config.json().items()) {
     if (!item.value().is_object() || item.key() == key) continue;
     if (!item.key().ends_with("_config") || item.key() == "quantization_config") continue;
@@ -149,7 +151,9 @@ std::string model_name(const std::string& source) {
 ModelSpec hf::text_model(const HfReader& config, const std::vector<std::string>& types) {
   const HfReader text = config.inner("text_config");
   text.require_word("model_type", types);
-  return read_family(text);
+  ModelSpec model = read_family(text);
+  model.checkpoint = checkpoint_format(text);
+  return model;
 }
 
 std::vector<std::string> hf_families() {
@@ -162,7 +166,7 @@ ModelSpec model_from_hf_config(const Json& config, const std::string& source) {
   if (!config.is_object()) throw InputError({source, "", "", "must be a JSON object", ""});
   const HfReader reader(config, source);
   ModelSpec model = read_family(reader);
-  model.checkpoint = hf::checkpoint_format(reader);
+  if (auto format = hf::checkpoint_format(reader)) model.checkpoint = std::move(format);
   require_countable(model, source);
   model.name = model_name(source);
   return model;

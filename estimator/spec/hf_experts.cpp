@@ -95,6 +95,9 @@ ModelSpec qwen3_moe(const HfReader& config) {
 }
 
 LatentSpec latent_of(const HfReader& config) {
+  if (config.size({"qk_rope_head_dim"}) % 2 != 0) {
+    config.refuse("qk_rope_head_dim", "must be even: rotary positions turn it in pairs");
+  }
   return {.kv_rank = config.size({"kv_lora_rank"}),
           .q_rank = config.size_or({"q_lora_rank"}, 0),
           .nope_dim = config.size({"qk_nope_head_dim"}),
@@ -127,7 +130,8 @@ ModelSpec deepseek(const HfReader& config, bool selection_bias) {
 
   const std::int64_t ffn = config.size({"moe_intermediate_size"});
   MoeSpec moe = experts_of(config, {"n_routed_experts"}, kTopK, ffn);
-  moe.shared_ffn = config.count_or("n_shared_experts", 0) * ffn;
+  moe.shared_ffn =
+      multiple(config, "n_shared_experts", config.count_or("n_shared_experts", 0), ffn);
   moe.selection_bias = selection_bias;
   const std::int64_t dense = config.count_or("first_k_dense_replace", 0);
   const std::int64_t every = config.size_or({"moe_layer_freq"}, 1);

@@ -229,7 +229,8 @@ ModelSpec mpt(const HfReader& config) {
   model.positions = alibi                                  ? Positions::alibi
                     : config.flag("learned_pos_emb", true) ? Positions::learned
                                                            : Positions::none;
-  block.ffn = config.size_or({"expansion_ratio"}, 4) * model.hidden;
+  block.ffn =
+      multiple(config, "expansion_ratio", config.size_or({"expansion_ratio"}, 4), model.hidden);
   block.activation = Activation::gelu;
   block.norm = NormKind::layer_norm_without_bias;
   model.runs = {{layer_count(config, {"n_layers"}), block}};

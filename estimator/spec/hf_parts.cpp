@@ -101,6 +101,13 @@ void require_divides(const HfReader& config, std::string_view key, std::int64_t 
                 std::to_string(nearest_divisor(value, divisor)));
 }
 
+std::int64_t multiple(const HfReader& config, std::string_view key, std::int64_t value,
+                      std::int64_t times) {
+  constexpr double kMost = 1099511627776.0;  // 2^40, as of any size
+  if (static_cast<double>(value) * static_cast<double>(times) <= kMost) return value * times;
+  config.refuse(key, "makes a width of more than 2^40");
+}
+
 std::int64_t layer_count(const HfReader& config, const Spellings& spellings) {
   const std::int64_t layers = config.size(spellings);
   if (layers > kMostLayers) {

@@ -33,6 +33,9 @@ Activation activation_of(const HfReader& config, std::string_view key, Activatio
 
 void require_divides(const HfReader& config, std::string_view key, std::int64_t divisor,
                      const std::string& of, std::int64_t value);
+/// `times` what `key` says; it must be a size as well.
+std::int64_t multiple(const HfReader& config, std::string_view key, std::int64_t value,
+                      std::int64_t times);
 std::int64_t layer_count(const HfReader& config, const Spellings& spellings = kLayers);
 /// transformers 5 moved rope_theta into rope_parameters.
 double rope_theta(const HfReader& config, std::string_view key = "rope_theta");

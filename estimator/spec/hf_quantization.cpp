@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimator/spec/hf_parts.h"
@@ -102,7 +106,12 @@ WeightFormat bitsandbytes(const HfReader& config) {
        "bnb_4bit_quant_storage", "llm_int8_enable_fp32_cpu_offload", "llm_int8_has_fp16_weight",
        "llm_int8_skip_modules", "llm_int8_threshold"},
       "bitsandbytes checkpoints");
-  if (config.flag("load_in_8bit", false)) return named("int8");
+  if (config.flag("load_in_8bit", false)) {
+    if (config.flag("load_in_4bit", false)) {
+      config.refuse("load_in_4bit", "contradicts load_in_8bit", "false");
+    }
+    return named("int8");
+  }
   if (!config.flag("load_in_4bit", false)) {
     config.refuse_missing("load_in_4bit", "; one of it and load_in_8bit must be true");
   }
@@ -122,6 +131,13 @@ WeightFormat compressed_tensors(const HfReader& config) {
   }
   const std::string name = groups.json().begin().key();
   const HfReader group = groups.inner(name);
+  const Json* targets = group.find("targets");
+  if (targets != nullptr && *targets != Json{"Linear"}) {
+    group.refuse("targets", "must be every linear layer", R"(["Linear"])");
+  }
+  if (config.find("kv_cache_scheme") != nullptr) {
+    config.refuse("kv_cache_scheme", "must be null: say --kv-dtype", "null");
+  }
   const HfReader weights = group.inner("weights");
   weights.require_word("type", {"float", "int"});
   weights.require_word("strategy", {"tensor", "channel", "group", "block"});
@@ -139,11 +155,54 @@ WeightFormat compressed_tensors(const HfReader& config) {
   return format;
 }
 
-std::vector<std::string> kept_modules(const HfReader& config) {
+/// Modules that are never stored otherwise: what surrounds the blocks, norms, routers.
+bool is_kept_anyway(const std::string& module) {
+  constexpr std::array<std::string_view, 12> kWords{"lm_head",
+                                                    "embed",
+                                                    "norm",
+                                                    "router",
+                                                    "vision",
+                                                    "visual",
+                                                    "wte",
+                                                    "wpe",
+                                                    "score",
+                                                    "image",
+                                                    "shared_expert_gate",
+                                                    "rotary"};
+  return module.ends_with(".gate") || module == "gate" ||
+         std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return module.find(word) != std::string::npos; });
+}
+
+/// The half of all blocks that a module's name or pattern stands for; empty if it is another part.
+std::string half_of(std::string module) {
+  for (const std::string_view affix : {"re:.*", "model.layers.*.", "model.layers.", "*."}) {
+    if (module.starts_with(affix)) module.erase(0, affix.size());
+  }
+  for (const std::string_view affix : {".*", "*", "."}) {
+    if (module.ends_with(affix)) module.resize(module.size() - affix.size());
+  }
+  return module == "self_attn" || module == "mlp" ? module : "";
+}
+
+/// Halves of blocks that stay in the arithmetic's type.
+std::vector<std::string> kept_halves(const HfReader& config) {
   std::vector<std::string> kept;
   for (const char* key :
        {"modules_to_not_convert", "llm_int8_skip_modules", "ignored_layers", "ignore"}) {
-    if (const Json* json = config.find(key)) decode(*json, config.at(key), kept);
+    std::vector<std::string> modules;
+    if (const Json* json = config.find(key)) decode(*json, config.at(key), modules);
+    for (const std::string& module : modules) {
+      if (is_kept_anyway(module)) continue;
+      const std::string half = half_of(module);
+      if (half.empty()) {
+        config.refuse(key,
+                      "names " + module.substr(0, 60) +
+                          ": only the attention (self_attn) or the MLP (mlp) of all layers can "
+                          "be left as it is, beside what is never quantised");
+      }
+      kept.push_back(half);
+    }
   }
   return kept;
 }
@@ -164,8 +223,11 @@ std::optional<WeightFormat> checkpoint_format(const HfReader& model) {
   if (method == "fbgemm_fp8") format = named("fp8");
   if (method == "fp8") format = fp8(config);
   if (method == "gptq") format = gptq(config);
-  if (method == "mxfp4") format = named("mxfp4");
-  format.kept = kept_modules(config);
+  if (method == "mxfp4") {
+    if (config.size_or({"group_size"}, 32) != 32) config.refuse("group_size", "must be 32", "32");
+    format = named("mxfp4");
+  }
+  format.kept = kept_halves(config);
   return format;
 }
 

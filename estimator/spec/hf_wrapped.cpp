@@ -53,14 +53,17 @@ std::int64_t siglip_parameters(const HfReader& vision) {
        "patch_size", "torch_dtype", "dtype", "vision_use_head"},
       "image towers of gemma3 models");
   vision.require_word("model_type", {"siglip_vision_model"});
-  const std::int64_t hidden = vision.size(kHidden), ffn = vision.size({"intermediate_size"});
-  const std::int64_t patch = vision.size({"patch_size"}),
-                     side = vision.size({"image_size"}) / patch;
-  const std::int64_t pixels = vision.size_or({"num_channels"}, 3) * patch * patch;
-  const std::int64_t norm = 2 * hidden;
-  const std::int64_t block =
-      4 * (hidden * hidden + hidden) + 2 * hidden * ffn + ffn + hidden + 2 * norm;
-  return hidden * pixels + hidden + side * side * hidden + layer_count(vision) * block + norm;
+  const std::int64_t layers = layer_count(vision);
+  const auto real = [&](std::int64_t value) { return static_cast<double>(value); };
+  const double hidden = real(vision.size(kHidden)), ffn = real(vision.size({"intermediate_size"}));
+  const std::int64_t patch = vision.size({"patch_size"}), image = vision.size({"image_size"});
+  const double side = real(image / patch), norm = 2 * hidden;
+  const double pixels = real(vision.size_or({"num_channels"}, 3)) * real(patch) * real(patch);
+  const double block = 4 * (hidden * hidden + hidden) + 2 * hidden * ffn + ffn + hidden + 2 * norm;
+  const double all = hidden * pixels + hidden + side * side * hidden + real(layers) * block + norm;
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  if (all > kExact) vision.refuse("hidden_size", "makes an image tower beyond counting");
+  return static_cast<std::int64_t>(all);
 }
 
 /// Gemma3MultiModalProjector: a matrix and a norm between the tower and the text model.
@@ -69,7 +72,8 @@ ModelSpec gemma3(const HfReader& config) {
   if (config.find("vision_config") == nullptr) return model;
   const HfReader vision = config.inner("vision_config");
   const std::int64_t width = vision.size(kHidden);
-  model.tower_parameters = siglip_parameters(vision) + width * model.hidden + width;
+  model.tower_parameters =
+      siglip_parameters(vision) + multiple(config, "vision_config", width, model.hidden) + width;
   return model;
 }
 

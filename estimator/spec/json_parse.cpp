@@ -145,6 +145,9 @@ Json parse_json(const std::string& text, const std::string& source) {
     throw InputError({source, "", std::to_string(text.size()) + " bytes",
                       "must be at most " + std::to_string(kMaxBytes) + " bytes long", ""});
   }
+  if (text.find('\0') != std::string::npos) {  // which the library takes for the end
+    throw InputError({source, "", "", "holds a NUL byte: it is not JSON", ""});
+  }
   return Builder(text, source).parse();
 }
 

@@ -92,7 +92,7 @@ Rule world_size_rule() {
           .text =
               "tp {tp} x pp {pp} x cp {cp} x dp {dp} is {world} ranks, and there are {devices} "
               "devices",
-          .fix = "leave dp out (it is then devices / (tp pp cp)), or change --devices",
+          .fix = "use degrees whose product is the devices, or another --devices",
           .source = ""};
 }
 

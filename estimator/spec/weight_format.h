@@ -43,7 +43,7 @@ struct WeightFormat {
   std::int64_t column_index_bits = 0;  ///< GPTQ's: which group each column belongs to
   /// Two of four neighbours are zero and not stored; a 2-bit index says where each other one is.
   bool sparse_2_4 = false;
-  std::vector<std::string> kept{};  ///< modules that a checkpoint leaves in its own type
+  std::vector<std::string> kept{};  ///< self_attn, mlp: what a checkpoint leaves in its own type
   bool operator==(const WeightFormat&) const = default;
 };
 

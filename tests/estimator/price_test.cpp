@@ -219,10 +219,9 @@ TEST_F(PriceOf, TooLargeSaysSoWhenNoChangeHelps) {
 TEST_F(PriceOf, ABrokenRuleIsInvalidWithItsTextAndFix) {
   const Estimate estimate = of(data_parallel(3, 0, 1));
   EXPECT_EQ(estimate.verdict, Verdict::invalid);
-  EXPECT_EQ(
-      estimate.reason,
-      "tp 1 x pp 1 x cp 1 x dp 3 is 3 ranks, and there are 2 devices; leave dp out (it is then "
-      "devices / (tp pp cp)), or change --devices");
+  EXPECT_EQ(estimate.reason,
+            "tp 1 x pp 1 x cp 1 x dp 3 is 3 ranks, and there are 2 devices; use degrees "
+            "whose product is the devices, or another --devices");
   EXPECT_TRUE(estimate.stages.empty());
 }
 

@@ -171,7 +171,7 @@ TEST(SpecHfConfig, AQuantisedCheckpointIsReadForWhatItIs) {  // UR-071
   const ModelSpec oss = model_from_hf_config(published("gpt-oss-20b"), "x");
   ASSERT_TRUE(oss.checkpoint);
   EXPECT_EQ(oss.checkpoint->name, "mxfp4");
-  EXPECT_EQ(oss.checkpoint->kept.size(), 4u);
+  EXPECT_EQ(oss.checkpoint->kept, std::vector<std::string>{"self_attn"});
   EXPECT_FALSE(model_from_hf_config(published("llama-2-7b"), "x").checkpoint);
 }
 
@@ -413,6 +413,23 @@ const RefusedCase kRefused[] = {
      "quantization_config.gruop_size", "not a key of awq", "group_size"},
     {"llama-3-8b", R"({"quantization_config":{"quant_method":"fp8","weight_block_size":[128]}})",
      "quantization_config.weight_block_size", "two sizes", "[128, 128]"},
+    {"llama-3-8b",
+     R"({"quantization_config":{"quant_method":"fp8","ignored_layers":["model.layers.0.mlp"]}})",
+     "quantization_config.ignored_layers", "names model.layers.0.mlp", ""},
+    {"llama-3-8b",
+     R"({"quantization_config":{"quant_method":"bitsandbytes","load_in_4bit":true,
+         "load_in_8bit":true}})",
+     "quantization_config.load_in_4bit", "contradicts load_in_8bit", "false"},
+    {"llama-3-8b", R"({"quantization_config":{"quant_method":"mxfp4","group_size":64}})",
+     "quantization_config.group_size", "must be 32", "32"},
+    {"llama-3-8b", R"({"quantization_config":{"quant_method":"compressed-tensors","config_groups":
+        {"group_0":{"targets":["re:.*mlp.*"],"weights":{"num_bits":8,"type":"float"}}}}})",
+     "quantization_config.config_groups.group_0.targets", "every linear layer", R"(["Linear"])"},
+    {"jamba-v0.1", R"({"attn_layer_offset":8})", "attn_layer_offset", "below attn_layer_period",
+     "7"},
+    {"mamba-2.8b", R"({"n_layer":12})", "n_layer", "contradicts num_hidden_layers = 64", "64"},
+    {"mamba-2.8b", R"({"expand":3})", "expand", "contradicts intermediate_size = 5120", ""},
+    {"deepseek-v3", R"({"qk_rope_head_dim":63})", "qk_rope_head_dim", "turn it in pairs", ""},
     {"llama-3-8b", R"({"quantization_config":7})", "quantization_config", "must be an object", ""},
     // experts, latent attention, Mamba, nested objects
     {"mixtral-8x7b", R"({"num_experts_per_tok":9})", "num_experts_per_tok", "at most the 8", "8"},

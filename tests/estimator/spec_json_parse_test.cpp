@@ -61,6 +61,11 @@ TEST(SpecJsonParse, RefusesWhatIsNotJsonAndSaysWhere) {
   }
 }
 
+TEST(SpecJsonParse, RefusesANulByte) {
+  const std::string text("{}\0{", 4);
+  EXPECT_NE(fault_of([&] { parse_json(text, "x"); }).rule.find("NUL"), std::string::npos);
+}
+
 TEST(SpecJsonParse, EqualKeysOfDifferentObjectsAreFine) {
   EXPECT_NO_THROW(parse_json(R"({"a":{"a":{"a":[{"a":1},{"a":1}]}}})", "text"));
 }

@@ -49,10 +49,10 @@ TEST(BrokenRule, SaysWhatIsWrongAndWhatToDoAboutIt) {
        "use overlap = off or on; buckets = small or large"},
       {"world_size", [](Problem&, Candidate& c) { c.dp = 3; },
        "tp 1 x pp 1 x cp 1 x dp 3 is 3 ranks, and there are 4 devices",
-       "leave dp out (it is then devices / (tp pp cp)), or change --devices"},
+       "use degrees whose product is the devices, or another --devices"},
       {"world_size", [](Problem&, Candidate& c) { c.dp = 0; },
        "tp 1 x pp 1 x cp 1 x dp 0 is 0 ranks, and there are 4 devices",
-       "leave dp out (it is then devices / (tp pp cp)), or change --devices"},
+       "use degrees whose product is the devices, or another --devices"},
       {"global_batch_divides", [](Problem&, Candidate& c) { c.micro_batch = 3; },
        "a global batch of 8 is not a whole number of micro-batches: dp 4 x micro-batch 3 does not "
        "divide it",
