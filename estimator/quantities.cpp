@@ -192,9 +192,8 @@ double optimizer_bytes_each(const Workload& workload) {
 double model_flops_per_token(const ModelSpec& model, std::int64_t seq) {
   double weights = 0, attention = 0;
   for (const ParameterTensor& each : parameter_tensors(model)) {
-    const auto active =
-        static_cast<double>(each.numel() / each.experts * each.active_experts * each.uses);
-    weights += (each.trained ? 6 : 4) * active;
+    const std::int64_t active = each.numel() / each.experts * each.active_experts * each.uses;
+    weights += (each.trained ? 6 : 4) * static_cast<double>(active);
   }
   for (const BlockRun& run : model.runs) {
     attention += static_cast<double>(run.count * run.block.heads * run.block.head_dim);

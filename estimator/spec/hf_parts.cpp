@@ -189,8 +189,9 @@ std::optional<std::vector<bool>> listed_windows(const HfReader& config, std::int
   std::vector<bool> windows;
   for (const auto& type : *types) {
     if (type != "full_attention" && type != windowed) {
-      config.refuse("layer_types", "may hold full_attention and " + windowed + ", not " + type,
-                    nearest_word(type, {"full_attention", windowed}));
+      std::string rule = "may hold full_attention and ";
+      rule.append(windowed).append(", not ").append(type);
+      config.refuse("layer_types", rule, nearest_word(type, {"full_attention", windowed}));
     }
     windows.push_back(type == windowed);
   }
