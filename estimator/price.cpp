@@ -251,15 +251,20 @@ Estimate price(const Problem& problem, const TargetTraits& traits, const Candida
   return Pricer(problem, traits, calibration).estimate(candidate, quantities);
 }
 
+Estimate invalid_estimate(const Problem& problem, const BrokenRule& broken,
+                          const Calibration& calibration) {
+  Estimate invalid;
+  invalid.verdict = Verdict::invalid;
+  invalid.reason = reason_text(broken);
+  invalid.parameters = parameter_counts(problem.model);
+  invalid.calibration = calibration_id(calibration);
+  return invalid;
+}
+
 Estimate estimate(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
                   const Calibration& calibration) {
   if (const auto broken = broken_rule(problem, traits, candidate)) {
-    Estimate invalid;
-    invalid.verdict = Verdict::invalid;
-    invalid.reason = reason_text(*broken);
-    invalid.parameters = parameter_counts(problem.model);
-    invalid.calibration = calibration_id(calibration);
-    return invalid;
+    return invalid_estimate(problem, *broken, calibration);
   }
   return price(problem, traits, candidate, quantify(problem, traits, candidate), calibration);
 }

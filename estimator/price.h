@@ -7,6 +7,7 @@
 #include "estimator/spec/candidate.h"
 #include "estimator/spec/estimate.h"
 #include "estimator/spec/problem.h"
+#include "estimator/spec/rules.h"
 #include "estimator/spec/target_traits.h"
 
 /// What quantities cost under what has been learned.
@@ -49,6 +50,10 @@ class Pricer {
 /// One candidate's. For many, a Pricer.
 Estimate price(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
                const Quantities& quantities, const Calibration& calibration);
+
+/// Of a candidate that breaks a rule.
+Estimate invalid_estimate(const Problem& problem, const BrokenRule& broken,
+                          const Calibration& calibration);
 
 /// Quantifies and prices a legal candidate; an illegal one is `invalid`, with the rule's text and
 /// fix as its reason and nothing else filled in but the parameter counts.

@@ -340,12 +340,7 @@ Estimate estimate_serving(const Problem& problem, const Candidate& given,
   const TargetTraits traits = serving_traits();
   const Candidate c = as_served(problem, given);
   if (const auto broken = broken_rule(problem, traits, c)) {
-    Estimate invalid;
-    invalid.verdict = Verdict::invalid;
-    invalid.reason = reason_text(*broken);
-    invalid.parameters = parameter_counts(problem.model);
-    invalid.calibration = calibration_id(calibration);
-    return invalid;
+    return invalid_estimate(problem, *broken, calibration);
   }
   const std::vector<Stage> stages = make_stages(problem, c);
   Estimate estimate =

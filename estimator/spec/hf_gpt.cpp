@@ -276,9 +276,7 @@ ModelSpec phi(const HfReader& config) {
   model.head_bias = true;
   BlockSpec block;
   set_heads(config, {"num_attention_heads", "n_head"}, model, block);
-  block.kv_heads = config.size_or({"num_key_value_heads", "n_head_kv"}, block.heads);
-  require_divides(config, "num_key_value_heads", block.kv_heads, "num_attention_heads",
-                  block.heads);
+  block.kv_heads = kv_heads(config, block.heads, {"num_key_value_heads", "n_head_kv"});
   block.ffn = config.size_or({"intermediate_size", "n_inner"}, 4 * model.hidden);
   block.activation = activation_of(
       config, config.has("activation_function") ? "activation_function" : "hidden_act",
@@ -305,9 +303,8 @@ ModelSpec starcoder2(const HfReader& config) {
   model.tied_embeddings = config.flag("tie_word_embeddings", true);
   BlockSpec block;
   set_heads(config, kHeads, model, block);
-  block.kv_heads = config.size({"num_key_value_heads"});
-  require_divides(config, "num_key_value_heads", block.kv_heads, "num_attention_heads",
-                  block.heads);
+  require_kv_heads(config);
+  block.kv_heads = kv_heads(config, block.heads);
   block.ffn = config.size({"intermediate_size"});
   block.activation = activation_of(config, "hidden_act", Activation::gelu_tanh);
   block.sliding_window = config.size_or({"sliding_window"}, 0);

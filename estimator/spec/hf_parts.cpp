@@ -101,6 +101,12 @@ void require_divides(const HfReader& config, std::string_view key, std::int64_t 
                 std::to_string(nearest_divisor(value, divisor)));
 }
 
+std::int64_t kv_heads(const HfReader& config, std::int64_t heads, const Spellings& spellings) {
+  const std::int64_t found = config.size_or(spellings, heads);
+  require_divides(config, config.spelled(spellings), found, "num_attention_heads", heads);
+  return found;
+}
+
 std::int64_t multiple(const HfReader& config, std::string_view key, std::int64_t value,
                       std::int64_t times) {
   constexpr double kMost = 1099511627776.0;  // 2^40, as of any size
@@ -151,9 +157,7 @@ ModelSpec rotary_gated(const HfReader& config, const RotaryUsual& usual) {
   BlockSpec block;
   block.heads = config.size(kHeads);
   block.head_dim = head_dim(config, model.hidden, block.heads, usual.head_dim);
-  block.kv_heads = config.size_or({"num_key_value_heads"}, block.heads);
-  require_divides(config, "num_key_value_heads", block.kv_heads, "num_attention_heads",
-                  block.heads);
+  block.kv_heads = kv_heads(config, block.heads);
   block.ffn = config.size({"intermediate_size"});
   block.mlp = MlpKind::gated;
   block.activation = activation_of(config, "hidden_act", usual.activation);

@@ -33,6 +33,9 @@ Activation activation_of(const HfReader& config, std::string_view key, Activatio
 
 void require_divides(const HfReader& config, std::string_view key, std::int64_t divisor,
                      const std::string& of, std::int64_t value);
+/// Key/value heads, which divide the heads; as many as they are where no key says so.
+std::int64_t kv_heads(const HfReader& config, std::int64_t heads,
+                      const Spellings& spellings = {"num_key_value_heads"});
 /// `times` what `key` says; it must be a size as well.
 std::int64_t multiple(const HfReader& config, std::string_view key, std::int64_t value,
                       std::int64_t times);

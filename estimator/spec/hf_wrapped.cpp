@@ -20,9 +20,8 @@ ModelSpec gemma3_text(const HfReader& config) {
   model.tied_embeddings = config.flag("tie_word_embeddings", true);
   BlockSpec block;
   block.heads = config.size(kHeads);
-  block.kv_heads = config.size({"num_key_value_heads"});
-  require_divides(config, "num_key_value_heads", block.kv_heads, "num_attention_heads",
-                  block.heads);
+  require_kv_heads(config);
+  block.kv_heads = kv_heads(config, block.heads);
   block.head_dim = config.size_or({"head_dim"}, 256);
   block.ffn = config.size({"intermediate_size"});
   block.mlp = MlpKind::gated;
