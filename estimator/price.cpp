@@ -13,6 +13,7 @@
 #include "estimator/smallest_change.h"
 #include "estimator/spec/rank_grid.h"
 #include "estimator/spec/rules.h"
+#include "estimator/wall.h"
 
 namespace planwright::estimator {
 namespace {
@@ -73,11 +74,6 @@ std::optional<FlopsPerSecond> known_peak(const DeviceSpec& device, DType compute
       return device.fp8;
   }
   return std::nullopt;
-}
-
-Account largest_account(const Ledger& ledger) {
-  const auto largest = std::max_element(ledger.bytes.begin(), ledger.bytes.end());
-  return static_cast<Account>(largest - ledger.bytes.begin());
 }
 
 Wall wall_of(const Ledger& at) {

@@ -169,12 +169,14 @@ struct StageBytes {
     return prefill.activations + prefill.logits < decode.activations + decode.logits ? decode
                                                                                      : prefill;
   }
-  Bytes fixed() const { return weights + larger().activations + larger().logits; }
 };
 
 StageBytes stage_bytes(const Stage& stage, std::int64_t context, std::int64_t sequences) {
   const ServingPart& p = stage.part;
-  const std::int64_t read_at_once = std::min(p.serving.prefill, context * sequences);
+  // The product is taken only where it is small.
+  const std::int64_t read_at_once = context >= p.serving.prefill
+                                        ? p.serving.prefill
+                                        : std::min(p.serving.prefill, context * sequences);
   return {.weights = stage.weights,
           .caches = countable_bytes(real(cache_bytes(p, context).value) * real(sequences)),
           .prefill = pass_bytes(p, read_at_once, sequences),

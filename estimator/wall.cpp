@@ -101,11 +101,16 @@ const std::vector<Technique>& techniques() {
 
 }  // namespace
 
+Account largest_account(const Ledger& ledger) {
+  const auto largest = std::max_element(ledger.bytes.begin(), ledger.bytes.end());
+  return static_cast<Account>(largest - ledger.bytes.begin());
+}
+
 Ruler ruling_account(const Estimate& estimate) {
   const Ledger& at = estimate.peak().accounts;
-  const auto largest = std::max_element(at.bytes.begin(), at.bytes.end());
+  const Account largest = largest_account(at);
   const Bytes all = estimate.peak().device_used.value_or(at.allocated());
-  return {static_cast<Account>(largest - at.bytes.begin()), all > Bytes{} ? *largest / all : 0};
+  return {largest, all > Bytes{} ? at[largest] / all : 0};
 }
 
 std::vector<std::string> movers(const Problem& problem, const Candidate& candidate,

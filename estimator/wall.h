@@ -10,6 +10,9 @@
 /// What an estimate runs into: the account that rules its peak, and what could cut that account.
 namespace planwright::estimator {
 
+/// The one with the most bytes, the first of equals.
+Account largest_account(const Ledger& ledger);
+
 /// The largest account of the peak, and its share of the allocated bytes.
 struct Ruler {
   Account account = Account::parameters;

@@ -12,8 +12,6 @@ const Keys kRouterIgnored{"attention_dropout", "rope_scaling",         "output_r
                           "moe_jitter_eps",    "aux_loss_alpha",       "seq_aux"};
 const Spellings kTopK{"num_experts_per_tok", "experts_per_token"};
 
-BlockSpec& block_of(ModelSpec& model) { return model.runs.front().block; }
-
 /// The block's MLP becomes experts.
 void become_experts(BlockSpec& block, const MoeSpec& moe) {
   block.moe = moe;
@@ -187,9 +185,7 @@ ModelSpec gpt_oss(const HfReader& config) {
   MoeSpec moe = experts_of(config, {"num_local_experts", "num_experts"}, kTopK, block.ffn);
   moe.router_bias = moe.expert_bias = true;
   become_experts(block, moe);
-  std::vector<bool> windows(static_cast<std::size_t>(model.layers()));
-  for (std::size_t layer = 0; layer < windows.size(); ++layer) windows[layer] = layer % 2 == 0;
-  set_windows(config, model, listed_windows(config, model.layers()).value_or(windows));
+  set_windows_between(config, model, 2);
   return model;
 }
 

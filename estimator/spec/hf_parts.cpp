@@ -202,6 +202,14 @@ std::optional<std::vector<bool>> listed_windows(const HfReader& config, std::int
   return windows;
 }
 
+void set_windows_between(const HfReader& config, ModelSpec& model, std::int64_t every) {
+  std::vector<bool> windows(static_cast<std::size_t>(model.layers()));
+  for (std::size_t layer = 0; layer < windows.size(); ++layer) {
+    windows[layer] = (static_cast<std::int64_t>(layer) + 1) % every != 0;
+  }
+  set_windows(config, model, listed_windows(config, model.layers()).value_or(windows));
+}
+
 void set_windows(const HfReader& config, ModelSpec& model, const std::vector<bool>& windows,
                  std::string_view key) {
   const bool any = std::count(windows.begin(), windows.end(), true) > 0;

@@ -72,6 +72,12 @@ void for_each_layer(ModelSpec& model, const std::function<void(std::int64_t, Blo
 /// Which layers attend over a window, as layer_types says it; `windowed` is its word for that.
 std::optional<std::vector<bool>> listed_windows(const HfReader& config, std::int64_t layers,
                                                 const std::string& windowed = "sliding_attention");
+/// The block that a family's reader begins with, for all layers.
+inline BlockSpec& block_of(ModelSpec& model) { return model.runs.front().block; }
+
+/// Windows where layer_types says so, or on all layers but every `every`-th.
+void set_windows_between(const HfReader& config, ModelSpec& model, std::int64_t every);
+
 /// Gives `windows` of the layers the window under `key`.
 void set_windows(const HfReader& config, ModelSpec& model, const std::vector<bool>& windows,
                  std::string_view key = "sliding_window");

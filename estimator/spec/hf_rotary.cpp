@@ -12,8 +12,6 @@ const HfFixedKey kWholeRotation{"partial_rotary_factor", "1.0", "rotary position
 const HfFixedKey kOneDimension{"use_mrope", "false", "positions have one dimension"};
 const Keys kRopeKeys{"rope_scaling", "attention_dropout"};
 
-BlockSpec& block_of(ModelSpec& model) { return model.runs.front().block; }
-
 void set_attention_bias(const HfReader& config, BlockSpec& block) {
   block.qkv_bias = block.out_bias = config.flag("attention_bias", false);
 }
@@ -87,9 +85,7 @@ ModelSpec gemma2(const HfReader& config) {
   block_of(model).norm_place = NormPlace::both;
   block_of(model).logit_cap = config.find("attn_logit_softcapping") != nullptr;
   model.logit_cap = config.find("final_logit_softcapping") != nullptr;
-  std::vector<bool> windows(static_cast<std::size_t>(model.layers()));
-  for (std::size_t layer = 0; layer < windows.size(); ++layer) windows[layer] = layer % 2 == 0;
-  set_windows(config, model, listed_windows(config, model.layers()).value_or(windows));
+  set_windows_between(config, model, 2);
   return model;
 }
 
@@ -134,11 +130,7 @@ ModelSpec cohere(const HfReader& config) {
 ModelSpec cohere2(const HfReader& config) {
   ModelSpec model = cohere(config);
   const std::int64_t pattern = config.size_or({"sliding_window_pattern"}, 4);
-  std::vector<bool> windows(static_cast<std::size_t>(model.layers()));
-  for (std::size_t layer = 0; layer < windows.size(); ++layer) {
-    windows[layer] = (static_cast<std::int64_t>(layer) + 1) % pattern != 0;
-  }
-  set_windows(config, model, listed_windows(config, model.layers()).value_or(windows));
+  set_windows_between(config, model, pattern);
   return model;
 }
 

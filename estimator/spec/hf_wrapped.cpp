@@ -35,11 +35,7 @@ ModelSpec gemma3_text(const HfReader& config) {
   model.runs = {{layer_count(config), block}};
 
   const std::int64_t pattern = config.size_or({"sliding_window_pattern"}, 6);
-  std::vector<bool> windows(static_cast<std::size_t>(model.layers()));
-  for (std::size_t layer = 0; layer < windows.size(); ++layer) {
-    windows[layer] = (static_cast<std::int64_t>(layer) + 1) % pattern != 0;
-  }
-  set_windows(config, model, listed_windows(config, model.layers()).value_or(windows));
+  set_windows_between(config, model, pattern);
   return model;
 }
 
