@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
 #include "cli/sizes.h"
-#include "cli/toml_file.h"
+#include "cli/toml_text.h"
+#include "estimator/spec/text_file.h"
 
 namespace planwright::cli {
 namespace {
@@ -29,8 +31,8 @@ class TableReader {
     const toml::node* node = find(key);
     if (node == nullptr) return std::nullopt;
     const auto value = node->value<double>();
-    if (!value || !(*value > 0) || !node->is_number()) {
-      refuse(place(key), "must be a number of more than zero");
+    if (!value || !(*value > 0) || !std::isfinite(*value) || !node->is_number()) {
+      refuse(place(key), "must be a finite number of more than zero");
     }
     return value;
   }
@@ -98,7 +100,11 @@ void check_spans(const std::vector<Link>& links, const ClusterSpec& cluster,
 }  // namespace
 
 void apply_cluster_file(const std::string& path, ClusterSpec& cluster) {
-  const toml::table file = parse_toml_file(path);
+  apply_cluster_toml(read_given_file(path), path, cluster);
+}
+
+void apply_cluster_toml(const std::string& text, const std::string& path, ClusterSpec& cluster) {
+  const toml::table file = parse_toml(text, path);
   TableReader reader(file, path, "");
   if (const auto memory = reader.text("host_memory")) cluster.host_memory = parse_size(*memory);
   if (const auto rate = reader.text("pcie")) cluster.pcie = parse_rate(*rate);

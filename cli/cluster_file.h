@@ -19,5 +19,7 @@ namespace planwright::cli {
 ///
 /// An InputError for an unknown key, and where the last link does not span every device.
 void apply_cluster_file(const std::string& path, ClusterSpec& cluster);
+/// The same of a text that stands in `path`.
+void apply_cluster_toml(const std::string& text, const std::string& path, ClusterSpec& cluster);
 
 }  // namespace planwright::cli

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kCpuDevices = 2;
 constexpr int kPerNode = 8;
+constexpr int kSocketsPerNode = 2;
 
 std::optional<int> count(const Settings& settings, std::string_view name) {
   const Setting* setting = settings.find(Table::cluster, name);
@@ -53,8 +54,25 @@ std::optional<DeviceSpec> detected_device(const launcher::GpuScan& scan) {
   return estimator::find_device(scan.gpus.front().name, "this host's driver", "GPU");
 }
 
+/// Sockets of a CPU that is known by name, with the memory that the user says they have.
+ClusterInput sockets(const Settings& settings, const DeviceSpec& device) {
+  refuse_if_given(settings, "threads", "is for this host's CPU only");
+  if (settings.find(Table::cluster, "memory") == nullptr) {
+    refuse({"", kCommandLine, "--memory"},
+           fmt::format("is required for {}: a socket has the memory that was put in", device.name));
+  }
+  const int devices = count(settings, "devices").value_or(1);
+  const int per_node = count(settings, "per-node").value_or(std::min(devices, kSocketsPerNode));
+  ClusterInput input;
+  input.cluster = estimator::preset_cluster(device, devices, per_node);
+  input.cluster.threads_per_rank =
+      static_cast<int>(estimator::device_facts(device).cores.value_or(1));
+  return input;
+}
+
 ClusterInput preset_devices(const Settings& settings, const DeviceSpec& device,
                             const launcher::GpuScan& scan) {
+  if (device.kind == DeviceKind::cpu) return sockets(settings, device);
   refuse_if_given(settings, "threads", "is for CPU devices only");
   const auto found = detected_device(scan);
   const bool same = found && found->name == device.name;
@@ -75,11 +93,16 @@ const estimator::ClusterShape* given_shape(const Settings& settings) {
   return estimator::find_cluster_shape(cluster->text);
 }
 
+/// `auto` leaves the choice to the shape.
+bool is_device(const Setting& given, const std::string& name) {
+  if (given.text == "auto" || given.text == "cpu") return given.text == "auto";
+  return estimator::find_device(given.text, given.file, given.key).name == name;
+}
+
 ClusterInput shape_devices(const Settings& settings, const estimator::ClusterShape& shape) {
   refuse_if_given(settings, "threads", "is for CPU devices only");
   const Setting* device = settings.find(Table::cluster, "device");
-  if (device != nullptr &&
-      estimator::find_device(device->text, device->file, device->key).name != shape.device) {
+  if (device != nullptr && !is_device(*device, shape.device)) {
     refuse(*device, fmt::format("is not the device of {}", shape.name), shape.device);
   }
   const int devices = count(settings, "devices").value_or(shape.per_node);
@@ -94,11 +117,17 @@ ClusterInput shape_devices(const Settings& settings, const estimator::ClusterSha
   input.cluster = estimator::shape_cluster(shape, devices);
   input.here =
       found && found->name == shape.device && devices <= static_cast<int>(scan.gpus.size());
+  if (input.cluster.nodes > 1 && !shape.network_known()) {
+    input.warnings.push_back(
+        fmt::format("what joins nodes of {} is not known: {:.1f} GB/s per device is taken, as "
+                    "anywhere",
+                    shape.name, input.cluster.links.back().bandwidth.value / 1e9));
+  }
   return input;
 }
 
-ClusterInput choose(const Settings& settings) {
-  if (const auto* shape = given_shape(settings)) return shape_devices(settings, *shape);
+ClusterInput choose(const Settings& settings, const estimator::ClusterShape* shape) {
+  if (shape != nullptr) return shape_devices(settings, *shape);
   const Setting* given = settings.find(Table::cluster, "device");
   const Setting device = given == nullptr ? Setting{"auto", "", ""} : *given;
   if (device.text == "cpu") return cpu_devices(settings);
@@ -129,12 +158,13 @@ void require_file_or_shape(const Setting& cluster) {
 }  // namespace
 
 ClusterInput read_cluster(const Settings& settings) {
-  ClusterInput input = choose(settings);
+  const estimator::ClusterShape* shape = given_shape(settings);
+  ClusterInput input = choose(settings, shape);
   if (const Setting* memory = settings.find(Table::cluster, "memory")) {
     input.cluster.device.memory = parse_size(*memory);
   }
   const Setting* file = settings.find(Table::cluster, "cluster");
-  if (file != nullptr && given_shape(settings) == nullptr) {
+  if (file != nullptr && shape == nullptr) {
     require_file_or_shape(*file);
     apply_cluster_file(file->text, input.cluster);
   }

@@ -15,8 +15,8 @@ namespace {
 const Verb kVerb{
     .name = "devices",
     .summary =
-        "The accelerators and nodes that are known by name, with the numbers used for them: dense "
-        "peaks in 10^12 per second.",
+        "The accelerators, CPU sockets and nodes that are known by name, with the numbers used for "
+        "them: dense peaks in 10^12 per second.",
     .arguments = "",
     .example = "planwright devices --json",
 };
@@ -30,6 +30,7 @@ std::string tera_text(const std::optional<FlopsPerSecond>& rate) {
 std::string table(const std::vector<DeviceSpec>& devices, const Paint& paint) {
   std::vector<std::vector<std::string>> rows;
   for (const DeviceSpec& device : devices) {
+    if (device.kind == DeviceKind::cpu) continue;
     rows.push_back({device.name, gib_text(device.memory),
                     fmt::format("{:.0f}", device.memory_bandwidth.value / 1e9),
                     tera_text(device.fp32), tera_text(device.tf32), tera_text(device.bf16),
@@ -49,6 +50,27 @@ std::string table(const std::vector<DeviceSpec>& devices, const Paint& paint) {
 
 std::string number_text(const std::optional<double>& value) {
   return value ? fmt::format("{:.0f}", *value) : "-";
+}
+
+std::string sockets_table(const std::vector<DeviceSpec>& devices, const Paint& paint) {
+  std::vector<std::vector<std::string>> rows;
+  for (const DeviceSpec& device : devices) {
+    if (device.kind != DeviceKind::cpu) continue;
+    rows.push_back(
+        {device.name, number_text(estimator::device_facts(device).cores),
+         device.memory_stated.value > 0 ? fmt::format("{:.0f}", gib(device.memory_stated)) : "-",
+         fmt::format("{:.0f}", device.memory_bandwidth.value / 1e9),
+         fmt::format("{:.1f}", device.fp32 ? device.fp32->value / kTera : 0),
+         tera_text(device.bf16), tera_text(device.int8)});
+  }
+  return table_text({{"CPU socket", Align::left},
+                     {"cores", Align::right},
+                     {"most GiB", Align::right},
+                     {"GB/s", Align::right},
+                     {"fp32 TF/s", Align::right},
+                     {"bf16", Align::right},
+                     {"int8", Align::right}},
+                    rows, paint);
 }
 
 std::string nodes_table(const Paint& paint) {
@@ -89,6 +111,9 @@ Json optional_json(const std::optional<FlopsPerSecond>& rate) {
   return rate ? Json(rate->value) : Json();
 }
 
+/// Null where nobody knows.
+Json bytes_json(Bytes bytes) { return bytes.value > 0 ? Json(bytes.value) : Json(); }
+
 Json row(const DeviceSpec& device) {
   const estimator::DeviceFacts facts = estimator::device_facts(device);
   return {{"name", device.name},
@@ -96,11 +121,12 @@ Json row(const DeviceSpec& device) {
           {"vendor", facts.vendor},
           {"architecture", facts.architecture},
           {"compute_capability", facts.compute_capability},
+          {"cores", optional_json(facts.cores)},
           {"nvlink_bytes_per_s", facts.nvlink ? Json(facts.nvlink->value) : Json()},
           {"pcie_generation", optional_json(facts.pcie_generation)},
           {"pcie_lanes", optional_json(facts.pcie_lanes)},
-          {"memory_bytes", device.memory.value},
-          {"memory_stated_bytes", device.memory_stated.value},
+          {"memory_bytes", bytes_json(device.memory)},
+          {"memory_stated_bytes", bytes_json(device.memory_stated)},
           {"memory_bandwidth_bytes_per_s", device.memory_bandwidth.value},
           {"fp64_flops_per_s", optional_json(device.fp64)},
           {"fp32_flops_per_s", optional_json(device.fp32)},
@@ -122,6 +148,7 @@ int run_devices(const Arguments& arguments) {
 
   const auto& devices = estimator::device_presets();
   console.print(table(devices, console.result_paint()));
+  console.print("\n" + sockets_table(devices, console.result_paint()));
   console.print("\n" + nodes_table(console.result_paint()));
   Json json{{"schema", "planwright.devices/1"}, {"rows", Json::array()}, {"nodes", Json::array()}};
   for (const DeviceSpec& device : devices) json["rows"].push_back(row(device));

@@ -20,7 +20,8 @@ Bytes device_memory_for(const Problem& problem, Bytes wanted) {
       std::ceil(static_cast<double>(together.value) / (1 - headroom.fraction)))};
 }
 
-/// The rules that no candidate meets, the one that most of them break in full.
+}  // namespace
+
 std::string illegal_text(const search::Space& space) {
   const auto most =
       std::max_element(space.dropped.begin(), space.dropped.end(),
@@ -30,8 +31,6 @@ std::string illegal_text(const search::Space& space) {
                      counted(space.counted, "candidate"), counts_text(space.dropped),
                      reason_text(broken));
 }
-
-}  // namespace
 
 std::string nearest_miss_text(const search::Space& space, const search::Ranking& ranking,
                               const std::vector<estimator::Quantities>& quantities,

@@ -10,6 +10,10 @@
 /// The messages of exit code 3: what does not fit, by how much, and the smallest change that would.
 namespace planwright::cli {
 
+/// Of a space without a legal candidate: the rules that they break, the one that most of them break
+/// in full.
+std::string illegal_text(const search::Space& space);
+
 /// By the model: the plan that is nearest to fitting, or the rules that no candidate meets. Empty
 /// if a plan fits.
 std::string infeasible_text(const search::Space& space, const search::Ranking& ranking,

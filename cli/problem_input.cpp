@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -63,6 +64,19 @@ ProblemInput read_frame(const Settings& settings) {
   return input;
 }
 
+/// A type that the device has no units for is computed in fp32's.
+void warn_of_missing_units(ProblemInput& input) {
+  const DeviceSpec& device = input.problem.cluster.device;
+  const DType compute = input.problem.workload.recipe.compute;
+  const bool half = compute == DType::bf16 || compute == DType::fp16;
+  const auto& peak = compute == DType::bf16 ? device.bf16 : device.fp16;
+  if (device.kind != DeviceKind::cuda || !half || peak) return;
+  input.warnings.push_back(
+      fmt::format("{} has no units for {} that are known: products are timed "
+                  "at the rate of fp32",
+                  device.name, word(compute)));
+}
+
 /// What is to be done with the model, and the adapters that it gets for it.
 void read_job(const Settings& settings, std::optional<std::int64_t> default_batch,
               ProblemInput& input) {
@@ -74,6 +88,31 @@ void read_job(const Settings& settings, std::optional<std::int64_t> default_batc
         problem.model.name, problem.model.checkpoint->name, word(problem.workload.recipe.storage)));
   }
   problem.model.lora = read_lora(settings, problem.workload.job, problem.model);
+  warn_of_missing_units(input);
+}
+
+/// What a person typed or wrote for the problem's key, such as workload.seq; null if nothing.
+const Setting* setting_of(const Settings& settings, std::string key) {
+  key = flag_spelling(key.substr(key.find('.') + 1));
+  std::replace(key.begin(), key.end(), '.', '-');
+  while (find_key(key) == nullptr) {  // its last part may be a unit, as in headroom.fraction
+    const std::size_t dash = key.rfind('-');
+    if (dash == std::string::npos) return nullptr;
+    key.resize(dash);
+  }
+  return settings.find(find_key(key)->table, key);
+}
+
+/// The same in the words that the person used.
+void require_sound_input(const Problem& problem, const Settings& settings) {
+  try {
+    require_sound(problem, kCommandLine);
+  } catch (const InputError& error) {
+    const InputFault& fault = error.fault();
+    const Setting* setting = setting_of(settings, fault.key);
+    if (setting == nullptr) throw;
+    refuse(*setting, fault.rule, fault.nearest);
+  }
 }
 
 /// The first axis that stands beside a plan file, which has them all.
@@ -132,7 +171,7 @@ OneCandidate read_plan(const Settings& settings, const Setting& file) {
   if (settings.has_any(Table::model)) {
     one.input = read_frame(settings);
     read_job(settings, std::nullopt, one.input);
-    require_sound(one.input.problem, kCommandLine);
+    require_sound_input(one.input.problem, settings);
   } else {
     one.input = input_of_plan(plan, settings, file);
   }
@@ -151,7 +190,7 @@ OneCandidate read_one_candidate(const Settings& settings) {
       read_candidate(settings, one.input.problem.cluster.devices(), one.input.traits().knobs);
   const std::int64_t at_once = std::int64_t{one.candidate.dp} * one.candidate.micro_batch;
   read_job(settings, at_once, one.input);
-  require_sound(one.input.problem, kCommandLine);
+  require_sound_input(one.input.problem, settings);
   return one;
 }
 
@@ -159,7 +198,7 @@ ManyCandidates read_many_candidates(const Settings& settings) {
   ManyCandidates many;
   many.input = read_frame(settings);
   read_job(settings, std::nullopt, many.input);
-  require_sound(many.input.problem, kCommandLine);
+  require_sound_input(many.input.problem, settings);
   many.space = read_space(settings);
   many.budget = read_budget(settings);
   return many;

@@ -32,6 +32,8 @@ class Settings {
 /// Reads a TOML file of the eight tables. An InputError names the file and the key that is unknown,
 /// in the wrong table or of the wrong type.
 Settings read_toml_settings(const std::string& path);
+/// The same of a text that stands in `path`.
+Settings settings_of_toml(const std::string& text, const std::string& path);
 
 /// The parts of a comma-separated list, none of them empty.
 std::vector<Setting> split_list(const Setting& list);

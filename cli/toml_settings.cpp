@@ -5,7 +5,8 @@
 #include <sstream>
 
 #include "cli/settings.h"
-#include "cli/toml_file.h"
+#include "cli/toml_text.h"
+#include "estimator/spec/text_file.h"
 
 namespace planwright::cli {
 namespace {
@@ -144,9 +145,13 @@ void read_table(const std::string& path, Table table, const toml::table& content
 }  // namespace
 
 Settings read_toml_settings(const std::string& path) {
+  return settings_of_toml(read_given_file(path), path);
+}
+
+Settings settings_of_toml(const std::string& text, const std::string& path) {
   const std::vector<std::string> names(std::begin(kTableNames), std::end(kTableNames));
   Settings settings;
-  for (const auto& [name, node] : parse_toml_file(path)) {
+  for (const auto& [name, node] : parse_toml(text, path)) {
     const auto found = std::find(names.begin(), names.end(), name.str());
     if (found == names.end()) {
       throw InputError({path, fmt::format("{}", name.str()), "",

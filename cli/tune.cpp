@@ -79,6 +79,17 @@ void tell_result(const ProblemInput& input, const Plan& plan, const OpenStudy& s
   console.print_json(result_json(input.problem, result));
 }
 
+/// Nothing is measured or recorded for a space without a legal candidate.
+int tell_none_legal(const Problem& problem, const search::Space& space, const Console& console) {
+  TuneResult result;
+  result.plan.dropped = space.dropped;
+  result.plan.counted = space.counted;
+  result.plan.stopped = "no candidate is legal";
+  console.print_json(result_json(problem, result));
+  console.failure(illegal_text(space));
+  return kExitNothingFeasible;
+}
+
 struct Ending {
   int exit_code = kExitDone;
   std::string message;  ///< empty when a plan was measured
@@ -129,6 +140,7 @@ int run_tune(const Arguments& arguments) {
   require_devices_here(input);
   console.warnings(require_host_room(line.settings, input));
   require_worker(input, options);
+  if (space.legal.empty()) return tell_none_legal(input.problem, space, console);
 
   on_signal(OnSignal::ask);
   OpenStudy study = open_study(line.settings, input.problem, console);

@@ -13,22 +13,17 @@ namespace {
 
 constexpr double kGigabitPerSecond = 1e9 / 8;
 
-std::optional<double> known(const Csv& table, std::size_t row, const char* column) {
-  const double value = table.number(row, column, -1);
-  return value < 0 ? std::nullopt : std::optional(value);
-}
-
 ClusterShape read_shape(const Csv& table, std::size_t row) {
   return {.name = table.cell(row, "name"),
           .provider = table.cell(row, "provider"),
           .device = table.cell(row, "device"),
           .per_node = static_cast<int>(table.number(row, "per_node", 1)),
-          .nics = known(table, row, "nics_per_node"),
-          .nic_gbit = known(table, row, "nic_gbit_per_s"),
+          .nics = table.number_if_known(row, "nics_per_node"),
+          .nic_gbit = table.number_if_known(row, "nic_gbit_per_s"),
           .network = table.cell(row, "network"),
-          .host_memory_gib = known(table, row, "host_memory_gib"),
-          .vcpus = known(table, row, "vcpus"),
-          .pcie_generation = known(table, row, "pcie_gen"),
+          .host_memory_gib = table.number_if_known(row, "host_memory_gib"),
+          .vcpus = table.number_if_known(row, "vcpus"),
+          .pcie_generation = table.number_if_known(row, "pcie_gen"),
           .source = table.cell(row, "source")};
 }
 
@@ -61,7 +56,7 @@ const ClusterShape* find_cluster_shape(std::string_view name) {
 ClusterSpec shape_cluster(const ClusterShape& shape, int devices) {
   const DeviceSpec device = find_device(shape.device, "clusters.csv", shape.name);
   ClusterSpec cluster = preset_cluster(device, devices, shape.per_node);
-  if (cluster.nodes > 1 && shape.nics && shape.nic_gbit) {
+  if (cluster.nodes > 1 && shape.network_known()) {
     cluster.links.back().name = shape.network;
     cluster.links.back().bandwidth =
         BytesPerSecond{*shape.nics * *shape.nic_gbit * kGigabitPerSecond / shape.per_node};

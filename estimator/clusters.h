@@ -22,6 +22,8 @@ struct ClusterShape {
   std::optional<double> vcpus;
   std::optional<double> pcie_generation;
   std::string source;
+
+  bool network_known() const { return nics && nic_gbit; }
 };
 
 const std::vector<ClusterShape>& cluster_shapes();

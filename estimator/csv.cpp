@@ -54,8 +54,12 @@ const std::string& Csv::cell(std::size_t row, std::string_view column) const {
 }
 
 double Csv::number(std::size_t row, std::string_view column, double fallback) const {
+  return number_if_known(row, column).value_or(fallback);
+}
+
+std::optional<double> Csv::number_if_known(std::size_t row, std::string_view column) const {
   const std::string& text = cell(row, column);
-  if (text.empty()) return fallback;
+  if (text.empty()) return std::nullopt;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@ class Csv {
 
   std::size_t rows() const { return rows_.size(); }
   const std::string& cell(std::size_t row, std::string_view column) const;
+  /// Nothing where the cell is empty.
+  std::optional<double> number_if_known(std::size_t row, std::string_view column) const;
   /// `fallback` where the cell is empty.
   double number(std::size_t row, std::string_view column, double fallback) const;
 

@@ -20,6 +20,11 @@ const Csv& device_table() {
   return kTable;
 }
 
+const Csv& cpu_table() {
+  static const Csv kTable(embedded_text("cpus.csv"), "cpus.csv");
+  return kTable;
+}
+
 const Csv& alias_table() {
   static const Csv kTable(embedded_text("device_aliases.csv"), "device_aliases.csv");
   return kTable;
@@ -30,8 +35,8 @@ const Csv& link_table() {
   return kTable;
 }
 
-std::optional<FlopsPerSecond> tera(std::size_t row, const char* column) {
-  const double value = device_table().number(row, column, 0);
+std::optional<FlopsPerSecond> tera(const Csv& table, std::size_t row, const char* column) {
+  const double value = table.number(row, column, 0);
   return value > 0 ? std::optional(FlopsPerSecond{value * 1e12}) : std::nullopt;
 }
 
@@ -54,14 +59,29 @@ DeviceSpec read_device(std::size_t row, double usable_share) {
   device.kind = DeviceKind::cuda;
   device.memory = Bytes{std::llround(usable * kGiB)};
   device.memory_stated = Bytes{std::llround(stated * kGiB)};
-  device.fp32 = tera(row, "fp32_tflops");
-  device.tf32 = tera(row, "tf32_tflops");
-  device.bf16 = tera(row, "bf16_tflops");
-  device.fp16 = tera(row, "fp16_tflops");
-  device.fp8 = tera(row, "fp8_tflops");
-  device.int8 = tera(row, "int8_tops");
-  device.fp4 = tera(row, "fp4_tflops");
+  device.fp32 = tera(table, row, "fp32_tflops");
+  device.tf32 = tera(table, row, "tf32_tflops");
+  device.bf16 = tera(table, row, "bf16_tflops");
+  device.fp16 = tera(table, row, "fp16_tflops");
+  device.fp8 = tera(table, row, "fp8_tflops");
+  device.int8 = tera(table, row, "int8_tops");
+  device.fp4 = tera(table, row, "fp4_tflops");
   device.memory_bandwidth = BytesPerSecond{table.number(row, "hbm_gbs", 0) * 1e9};
+  device.source = table.cell(row, "source");
+  return device;
+}
+
+/// One socket. Its memory is what the owner has put in, so only the most is known.
+DeviceSpec read_cpu(std::size_t row) {
+  const Csv& table = cpu_table();
+  DeviceSpec device;
+  device.name = table.cell(row, "name");
+  device.kind = DeviceKind::cpu;
+  device.memory_stated = Bytes{std::llround(table.number(row, "max_memory_gb", 0) * kGiB)};
+  device.fp32 = tera(table, row, "fp32_tflops");
+  device.bf16 = tera(table, row, "bf16_tflops");
+  device.int8 = tera(table, row, "int8_tops");
+  device.memory_bandwidth = BytesPerSecond{table.number(row, "memory_gbs", 0) * 1e9};
   device.source = table.cell(row, "source");
   return device;
 }
@@ -96,7 +116,8 @@ std::vector<std::string> aliased(std::string_view name) {
   return names;
 }
 
-/// The name, of a preset or an alias, that is spelled most like this one; empty if none is.
+/// The name, of a preset or an alias, that is spelled most like this one; empty if none is. An
+/// alias of several devices stands for its first, since it would be refused itself.
 std::string nearest_device(std::string_view name) {
   std::vector<std::string> plain_names;
   std::vector<std::string> names;
@@ -110,7 +131,10 @@ std::string nearest_device(std::string_view name) {
   }
   const std::string best = nearest_word(plain(name), plain_names);
   const auto at = std::find(plain_names.begin(), plain_names.end(), best) - plain_names.begin();
-  return best.empty() ? "" : names.at(static_cast<std::size_t>(at));
+  if (best.empty()) return "";
+  const std::string& name_found = names.at(static_cast<std::size_t>(at));
+  const auto meant = aliased(name_found);
+  return preset(name_found) == nullptr && meant.size() > 1 ? meant.front() : name_found;
 }
 
 Link read_link(std::size_t row, int span) {
@@ -137,16 +161,31 @@ Link pcie_link(double generation, double lanes, int span) {
   return link;
 }
 
-std::optional<std::size_t> device_row(const DeviceSpec& device) {
+/// Where a preset stands in the tables, accelerators first.
+std::optional<std::size_t> preset_number(const DeviceSpec& device) {
   const DeviceSpec* found = preset(device.name);
   if (found == nullptr) return std::nullopt;
   return static_cast<std::size_t>(found - device_presets().data());
 }
 
+std::optional<std::size_t> accelerator_row(const DeviceSpec& device) {
+  const auto number = preset_number(device);
+  return number && *number < device_table().rows() ? number : std::nullopt;
+}
+
+DeviceFacts cpu_facts(std::size_t row) {
+  const Csv& table = cpu_table();
+  return {.vendor = table.cell(row, "vendor"),
+          .architecture = table.cell(row, "arch"),
+          .cores = table.number_if_known(row, "cores"),
+          .pcie_generation = table.number_if_known(row, "pcie_gen"),
+          .pcie_lanes = table.number_if_known(row, "pcie_lanes")};
+}
+
 /// What joins devices of one node.
 Link node_link(const DeviceSpec& device, int span) {
   if (device.kind == DeviceKind::cpu) return link_named("loopback", 0, span);
-  const auto row = device_row(device);
+  const auto row = accelerator_row(device);
   if (!row) return link_named("pcie", 0, span);
   const double nvlink = device_table().number(*row, "nvlink_gbs_unidir", 0);
   if (nvlink > 0) {
@@ -161,21 +200,18 @@ Link node_link(const DeviceSpec& device, int span) {
 }  // namespace
 
 DeviceFacts device_facts(const DeviceSpec& device) {
-  const auto row = device_row(device);
-  if (!row) return {};
+  const auto number = preset_number(device);
+  if (!number) return {};
   const Csv& table = device_table();
-  DeviceFacts facts{.vendor = table.cell(*row, "vendor"),
-                    .architecture = table.cell(*row, "arch"),
-                    .compute_capability = table.cell(*row, "cuda_cc")};
-  const auto known = [&](const char* column) {
-    const double value = table.number(*row, column, -1);
-    return value < 0 ? std::nullopt : std::optional(value);
-  };
-  if (const auto gigabytes = known("nvlink_gbs_unidir")) {
+  if (*number >= table.rows()) return cpu_facts(*number - table.rows());
+  DeviceFacts facts{.vendor = table.cell(*number, "vendor"),
+                    .architecture = table.cell(*number, "arch"),
+                    .compute_capability = table.cell(*number, "cuda_cc"),
+                    .pcie_generation = table.number_if_known(*number, "pcie_gen"),
+                    .pcie_lanes = table.number_if_known(*number, "pcie_lanes")};
+  if (const auto gigabytes = table.number_if_known(*number, "nvlink_gbs_unidir")) {
     facts.nvlink = BytesPerSecond{*gigabytes * 1e9};
   }
-  facts.pcie_generation = known("pcie_gen");
-  facts.pcie_lanes = known("pcie_lanes");
   return facts;
 }
 
@@ -190,6 +226,7 @@ const std::vector<DeviceSpec>& device_presets() {
     for (std::size_t row = 0; row < device_table().rows(); ++row) {
       presets.push_back(read_device(row, share));
     }
+    for (std::size_t row = 0; row < cpu_table().rows(); ++row) presets.push_back(read_cpu(row));
     return presets;
   }();
   return kPresets;
@@ -232,7 +269,7 @@ ClusterSpec preset_cluster(const DeviceSpec& device, int devices, int per_node) 
   cluster.nodes = devices / per_node;
   cluster.links = {node_link(device, per_node)};
   if (cluster.nodes > 1) cluster.links.push_back(link_named("network", 0, devices));
-  const auto row = device_row(device);
+  const auto row = accelerator_row(device);
   const double generation = row ? device_table().number(*row, "pcie_gen", 0) : 0;
   if (generation > 0) {
     cluster.pcie =

@@ -9,13 +9,15 @@
 
 namespace planwright::estimator {
 
-/// The accelerators of estimator/data/gpus.csv, in its order. Where the table has no usable memory,
-/// it is the stated memory times the smallest usable share of any row that has both.
+/// The accelerators of estimator/data/gpus.csv and the CPU sockets of cpus.csv, in that order.
+/// Where the first has no usable memory, it is the stated memory times the smallest usable share of
+/// any row that has both. A socket's usable memory is 0: whatever its owner put in.
 const std::vector<DeviceSpec>& device_presets();
 
 /// What the table says of a preset besides; empty or absent where it says nothing.
 struct DeviceFacts {
   std::string vendor, architecture, compute_capability{};
+  std::optional<double> cores{};           ///< of a CPU
   std::optional<BytesPerSecond> nvlink{};  ///< of one device, one direction, all links together
   std::optional<double> pcie_generation{}, pcie_lanes{};
 };
@@ -30,8 +32,8 @@ BytesPerSecond pcie_bandwidth(double generation, double lanes);
 DeviceSpec find_device(std::string_view name, const std::string& file, const std::string& key);
 
 /// A cluster of `devices` such devices, `per_node` in each node (all in one if there are fewer),
-/// with the links of the data tables: NVLink or PCIe inside a node and the default network between
-/// nodes for a preset, the loopback for a CPU. An InputError if the nodes do not come out whole.
+/// with the links of the data tables: NVLink or PCIe inside a node, the loopback between CPUs, the
+/// default network between nodes. An InputError if the nodes do not come out whole.
 ClusterSpec preset_cluster(const DeviceSpec& device, int devices, int per_node);
 
 }  // namespace planwright::estimator

@@ -31,9 +31,7 @@ template <class Condition>
 Rule block_rule(const char* name, Condition broken, const char* text, const char* fix) {
   return {name,
           [broken](const Problem& p, const Candidate& c) {
-            const auto& runs = p.model.runs;
-            return std::any_of(runs.begin(), runs.end(),
-                               [&](const BlockRun& run) { return broken(run.block, c.tp); });
+            return p.model.any_block([&](const BlockSpec& b) { return broken(b, c.tp); });
           },
           text, fix, ""};
 }
@@ -42,6 +40,9 @@ bool divides(std::int64_t a, std::int64_t b) { return a % b == 0; }
 
 std::vector<Rule> serving_rules() {
   return {
+      {"decodes", [](const Problem& p, const Candidate&) { return p.model.encoder; },
+       "the model is an encoder: it decodes nothing and has no cache",
+       "its sizes are known to `planwright models`", ""},
       block_rule(
           "tp_divides_heads", [](const BlockSpec& b, int tp) { return !divides(b.heads, tp); },
           "tp {tp} does not divide the model's {heads} heads", "use a --tp that divides {heads}"),

@@ -34,18 +34,24 @@ bool is_known(const std::string& type) {
   return std::find(families.begin(), families.end(), type) != families.end();
 }
 
+bool says_known_type(const Json& config) {
+  if (!config.is_object() || !config.contains("model_type")) return false;
+  const Json& type = config["model_type"];
+  return type.is_string() && is_known(type.get<std::string>());
+}
+
 /// The key of the language model, if the configuration is one of several parts of which no family
-/// tells more; empty otherwise.
+/// tells more, best one that can be read; empty otherwise.
 std::string_view language_key(const HfReader& config) {
-  const Json* type = config.find("model_type");
-  if (type != nullptr && type->is_string() && is_known(type->get<std::string>())) return "";
+  if (says_known_type(config.json())) return "";
+  std::string_view there;
   for (const std::string_view key : kLanguageKeys) {
     const Json* part = config.find(key);
-    if (part == nullptr || !part->is_object() || !part->contains("model_type")) continue;
-    const Json& inner = (*part)["model_type"];
-    if (inner.is_string() && is_known(inner.get<std::string>())) return key;
+    if (part == nullptr) continue;
+    if (says_known_type(*part)) return key;
+    if (there.empty()) there = key;
   }
-  return "";
+  return there;
 }
 
 const HfFamily& family_of(const HfReader& config) {

@@ -343,6 +343,7 @@ ModelSpec albert(const HfReader& config) {
   model.embedding_norm = model.tied_embeddings = true;
   model.final_norm = false;
   model.head_transform = model.head_bias = true;
+  model.encoder = true;
   BlockSpec block;
   set_heads(config, kHeads, model, block);
   block.ffn = config.size({"intermediate_size"});

@@ -109,8 +109,7 @@ std::int64_t kv_heads(const HfReader& config, std::int64_t heads, const Spelling
 
 std::int64_t multiple(const HfReader& config, std::string_view key, std::int64_t value,
                       std::int64_t times) {
-  constexpr double kMost = 1099511627776.0;  // 2^40, as of any size
-  if (static_cast<double>(value) * static_cast<double>(times) <= kMost) return value * times;
+  if (value <= kMostSize / times) return value * times;
   config.refuse(key, "makes a width of more than 2^40");
 }
 

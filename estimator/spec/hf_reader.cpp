@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "estimator/spec/error.h"
+#include "estimator/spec/soundness.h"
 
 namespace planwright {
 namespace {
 
-/// No published size comes near; what is beyond is a slip of the pen, and would overflow.
-constexpr json_io::Range kSize{.min = 1, .max = std::int64_t{1} << 40};
+constexpr json_io::Range kSize{.min = 1, .max = kMostSize};
 constexpr json_io::Range kCount{.min = 0, .max = kSize.max};
 
 }  // namespace

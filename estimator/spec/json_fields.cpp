@@ -1,6 +1,7 @@
 #include "estimator/spec/json_fields.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "estimator/spec/error.h"
 
@@ -99,6 +100,10 @@ void decode(const Json& json, const Place& place, bool& into) {
 }
 
 void decode(const Json& json, const Place& place, std::int64_t& into) {
+  constexpr double kBeyond = 9223372036854775808.0;  // 2^63; what is written longer is read so
+  if (json.is_number_float() && std::fabs(json.get<double>()) >= kBeyond) {
+    refuse(place, json, "is beyond any number that is meant here");
+  }
   if (!json.is_number_integer()) refuse_kind(place, json, "a whole number");
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
   if (json.is_number_unsigned() && json.get<std::uint64_t>() > kMax) {

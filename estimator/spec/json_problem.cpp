@@ -130,6 +130,7 @@ struct Fields<ModelSpec> {
       Field{"final_norm", &ModelSpec::final_norm},
       Field{"head_transform", &ModelSpec::head_transform},
       Field{"head_bias", &ModelSpec::head_bias},
+      Field{"encoder", &ModelSpec::encoder},
       Field{"logit_cap", &ModelSpec::logit_cap},
       Field{"checkpoint", &ModelSpec::checkpoint},
       Field{"uncounted", &ModelSpec::uncounted, kAny, Hashed::no},  // words about the file

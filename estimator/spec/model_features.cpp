@@ -8,12 +8,6 @@
 namespace planwright {
 namespace {
 
-template <class Condition>
-bool any_block(const ModelSpec& model, Condition condition) {
-  return std::any_of(model.runs.begin(), model.runs.end(),
-                     [&](const BlockRun& run) { return condition(run.block); });
-}
-
 bool usual_activation(const BlockSpec& b) {
   return b.activation == Activation::silu || b.activation == Activation::gelu_tanh;
 }
@@ -69,30 +63,30 @@ Rule feature_rule(ModelFeature feature, const std::string& source) {
 bool has_feature(const ModelSpec& m, ModelFeature feature) {
   switch (feature) {
     case ModelFeature::experts:
-      return any_block(m, [](const BlockSpec& b) { return b.moe.has_value(); });
+      return m.any_block([](const BlockSpec& b) { return b.moe.has_value(); });
     case ModelFeature::latent_attention:
-      return any_block(m, [](const BlockSpec& b) { return b.latent.has_value(); });
+      return m.any_block([](const BlockSpec& b) { return b.latent.has_value(); });
     case ModelFeature::mamba:
-      return any_block(m, [](const BlockSpec& b) { return b.mamba.has_value(); });
+      return m.any_block([](const BlockSpec& b) { return b.mamba.has_value(); });
     case ModelFeature::norm_kinds:
-      return any_block(m, [](const BlockSpec& b) {
+      return m.any_block([](const BlockSpec& b) {
         return b.norm != NormKind::layer_norm && b.norm != NormKind::rms_norm;
       });
     case ModelFeature::norm_places:
-      return any_block(m, [](const BlockSpec& b) { return b.norm_place != NormPlace::input; });
+      return m.any_block([](const BlockSpec& b) { return b.norm_place != NormPlace::input; });
     case ModelFeature::query_key_norms:
-      return any_block(
-          m, [](const BlockSpec& b) { return b.qk_norm && b.qk_norm_kind != QkNorm::heads_rms; });
+      return m.any_block(
+          [](const BlockSpec& b) { return b.qk_norm && b.qk_norm_kind != QkNorm::heads_rms; });
     case ModelFeature::partial_rotation:
-      return any_block(m, [](const BlockSpec& b) { return b.rotary_dim > 0; });
+      return m.any_block([](const BlockSpec& b) { return b.rotary_dim > 0; });
     case ModelFeature::attention_sinks:
-      return any_block(m, [](const BlockSpec& b) { return b.sinks; });
+      return m.any_block([](const BlockSpec& b) { return b.sinks; });
     case ModelFeature::capped_logits:
-      return m.logit_cap || any_block(m, [](const BlockSpec& b) { return b.logit_cap; });
+      return m.logit_cap || m.any_block([](const BlockSpec& b) { return b.logit_cap; });
     case ModelFeature::positions:
       return m.positions == Positions::alibi || m.positions == Positions::none;
     case ModelFeature::activations:
-      return any_block(m, [](const BlockSpec& b) { return !usual_activation(b); });
+      return m.any_block([](const BlockSpec& b) { return !usual_activation(b); });
     case ModelFeature::embedding_parts:
       return m.position_offset > 0 || m.token_types > 0 || m.embedding_width > 0 ||
              m.embedding_norm;

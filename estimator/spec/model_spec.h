@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -165,7 +166,7 @@ struct BlockRun {
   bool operator==(const BlockRun&) const = default;
 };
 
-/// A decoder-only language model, as far as its size and its work depend on it.
+/// A language model, as far as its size and its work depend on it.
 struct ModelSpec {
   std::string name;
   std::string family;  ///< model_type of the config.json it came from
@@ -189,6 +190,7 @@ struct ModelSpec {
   bool head_transform = false;  ///< a dense layer and a LayerNorm before the head: ALBERT
   bool head_bias = false;
   bool logit_cap = false;  ///< logits go through a tanh: Gemma 2
+  bool encoder = false;    ///< every token sees every other, and none follows: ALBERT
   /// What its checkpoint stores the linear layers as, where that is not the arithmetic's type.
   std::optional<WeightFormat> checkpoint{};
   std::string
@@ -200,6 +202,11 @@ struct ModelSpec {
   std::int64_t layers() const;
   /// Block `layer` of [0, layers()).
   const BlockSpec& block(std::int64_t layer) const;
+  template <class Condition>
+  bool any_block(Condition condition) const {
+    return std::any_of(runs.begin(), runs.end(),
+                       [&](const BlockRun& run) { return condition(run.block); });
+  }
 };
 
 /// One weight tensor, in the form in which a runtime with fused projections stores it: query, key

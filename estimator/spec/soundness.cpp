@@ -12,7 +12,6 @@ namespace {
 constexpr double kMostCounted = 1125899906842624.0;  // 2^50; with 18 bytes each below 2^63
 constexpr double kMostDevices = 1e9;
 constexpr double kMostExperts = 1048576.0;  // of all layers; published models have 25000
-constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
 constexpr double kFastest = 1e30;
 constexpr double kLongest_s = 1e6;
 

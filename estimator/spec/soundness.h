@@ -11,7 +11,10 @@
 /// key.
 namespace planwright {
 
-constexpr std::int64_t kMostLayers = 1 << 16;
+constexpr std::int64_t kMostLayers = 4096;  ///< the deepest published has 1000: arXiv:2203.00555
+/// Of any size: no published one comes near; what is beyond is a slip of the pen, and would
+/// overflow.
+constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
 
 /// A model of at most 2^50 parameters.
 void require_countable(const ModelSpec& model, const std::string& source);

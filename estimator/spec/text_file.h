@@ -9,7 +9,9 @@ namespace planwright {
 /// read.
 std::string read_file(const std::string& path);
 
-constexpr std::size_t kMostTextBytes = std::size_t{64} << 20;
+/// Ten times the longest configuration that is published; a parsed one takes twenty times its
+/// bytes.
+constexpr std::size_t kMostTextBytes = std::size_t{16} << 20;
 
 /// The same of a file that a person named: an InputError with its path if it is not there, is not a
 /// regular file, or is longer than `most` bytes.

@@ -1,22 +1,28 @@
 #include "estimator/spec/words.h"
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <numeric>
 
 namespace planwright {
 namespace {
 
-/// Inserted, deleted and replaced letters, and neighbours that stand the wrong way round.
+bool same_letter(char a, char b) {
+  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+}
+
+/// Inserted, deleted and replaced letters, and neighbours that stand the wrong way round; capitals
+/// apart.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
   std::iota(cost[0].begin(), cost[0].end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      const std::size_t replaced = cost[i - 1][j - 1] + (same_letter(a[i - 1], b[j - 1]) ? 0 : 1);
       cost[i][j] = std::min({replaced, cost[i - 1][j] + 1, cost[i][j - 1] + 1});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+      if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1])) {
         cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
       }
     }
@@ -25,7 +31,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::size_t most_edits(std::string_view text, std::string_view word) {
-  if (!text.empty() && word.starts_with(text)) return word.size();
+  const bool begins =
+      text.size() <= word.size() && std::equal(text.begin(), text.end(), word.begin(), same_letter);
+  if (!text.empty() && begins) return word.size();
   return std::max<std::size_t>(1, std::max(text.size(), word.size()) / 3);
 }
 

@@ -74,6 +74,61 @@ micro_batch = 3
   EXPECT_EQ(one.input.problem.workload.global_batch, 6) << "one micro-batch on each rank";
 }
 
+TEST(ProblemInput, WarnsOfWhatTheTablesDoNotKnow) {
+  const TestFolder folder;
+  const auto warnings = [&](const std::string& cluster) {
+    return read_many_candidates(read(folder,
+                                     "[model]\nmodel = \"llama-2-7b\"\n[job]\nseq = 4096\n"
+                                     "global_batch = 64\n[cluster]\n" +
+                                         cluster))
+        .input.warnings;
+  };
+  EXPECT_TRUE(warnings("device = \"A100-SXM4-80GB\"").empty());
+  ASSERT_EQ(warnings("device = \"V100-SXM2-32GB\"").size(), 1u);
+  EXPECT_NE(warnings("device = \"V100-SXM2-32GB\"").front().find("no units for bf16"),
+            std::string::npos);
+  EXPECT_TRUE(warnings("cluster = \"Lambda 8x H100 SXM\"").empty()) << "one node";
+  const auto joined = warnings("cluster = \"Lambda 8x H100 SXM\"\ndevices = 16");
+  ASSERT_EQ(joined.size(), 1u);
+  EXPECT_NE(joined.front().find("nodes of Lambda 8x H100 SXM is not known"), std::string::npos);
+}
+
+TEST(ProblemInput, NamesTheKeyThatThePersonWrote) {
+  const TestFolder folder;
+  const InputFault fault = fault_of([&] {
+    read_many_candidates(read(folder, R"([model]
+model = "gpt2"
+[cluster]
+device = "A100-SXM4-80GB"
+[job]
+seq = 4611686018427387904
+global_batch = 8
+)"));
+  });
+  EXPECT_EQ(fault.file, folder / "study.toml");
+  EXPECT_EQ(fault.key, "[job] seq");
+  EXPECT_EQ(fault.value, "4611686018427387904");
+}
+
+TEST(ProblemInput, OfSocketsHasTheMemoryThatTheyAreSaidToHave) {
+  const TestFolder folder;
+  const Problem problem = read_many_candidates(read(folder, R"([model]
+model = "llama-2-7b"
+[cluster]
+device = "EPYC 9654"
+devices = 4
+memory = "384GiB"
+[job]
+seq = 4096
+global_batch = 64
+)"))
+                              .input.problem;
+  EXPECT_EQ(problem.cluster.device.kind, DeviceKind::cpu);
+  EXPECT_EQ(problem.cluster.device.memory, Bytes{std::int64_t{384} << 30});
+  EXPECT_EQ(problem.cluster.per_node, 2);
+  EXPECT_EQ(problem.cluster.threads_per_rank, 96);
+}
+
 TEST(ProblemInput, ComesFromAPlanFileAsAWhole) {
   const TestFolder folder;
   const ManyCandidates many = read_many_candidates(read(folder, kPreset));
@@ -228,7 +283,8 @@ TEST(ClusterFile, IsRefusedByKeyAndRule) {
       {"host_memory = 5", "host_memory", "text in quotes"},
       {"host_memory = \"5G\"", "host_memory", "ambiguous"},
       {"pcie = \"50GB\"", "pcie", "rate"},
-      {"price_per_device_hour = \"2\"", "price_per_device_hour", "a number"},
+      {"price_per_device_hour = \"2\"", "price_per_device_hour", "finite number"},
+      {"price_per_device_hour = inf", "price_per_device_hour", "finite number"},
       {"price_per_device_hour = -1", "price_per_device_hour", "more than zero"},
       {"link = 3", "link", "tables [[link]]"},
       {link, "[[link]] span", "missing"},

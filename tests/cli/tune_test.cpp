@@ -287,6 +287,18 @@ TEST_F(TuneProcess, SaysThatNothingFits) {
   EXPECT_TRUE(json_lines(result.out).back()["plan"].is_null());
 }
 
+TEST_F(TuneProcess, SaysThatNothingIsLegalBeforeAnythingIsMeasuredOrRecorded) {
+  const CommandResult result = run("tune study.toml --micro-batch 5 --storage none.db --json");
+  EXPECT_EQ(result.code, 3) << result.err;
+  EXPECT_NE(result.err.find("is legal; rules that they break: global_batch_divides"),
+            std::string::npos)
+      << result.err;
+  const auto events = json_lines(result.out);
+  ASSERT_EQ(events.size(), 1u) << result.out;
+  EXPECT_TRUE(events.front()["plan"].is_null());
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "none.db"));
+}
+
 TEST_F(TuneProcess, ProbesReallyRunOutOfMemory) {
   const CommandResult result =
       run("probe study.toml --micro-batch 4 --memory 90MiB --headroom 10% --json");

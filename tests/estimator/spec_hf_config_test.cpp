@@ -85,7 +85,7 @@ TEST(SpecHfConfig, OfAModelOfSeveralPartsTheLanguageModelIsRead) {  // UR-057, U
     EXPECT_EQ(model.uncounted, "vision_config") << key;
   }
   Json neither{{"model_type", "some_vl"}, {"text_config", {{"model_type", "some_text"}}}};
-  EXPECT_EQ(fault_of([&] { model_from_hf_config(neither, "x"); }).key, "model_type");
+  EXPECT_EQ(fault_of([&] { model_from_hf_config(neither, "x"); }).key, "text_config.model_type");
 }
 
 TEST(SpecHfConfig, FalconsFirstNamesAreRead) {  // UR-064

@@ -28,11 +28,11 @@ TEST(Soundness, NamesWhatCannotBeComputedWith) {
       {"model.max_positions", "must be at least 1", [](Problem& p) { p.model.max_positions = 0; }},
       {"model.runs", "must hold at least one block", [](Problem& p) { p.model.runs.clear(); }},
       {"model.runs.count", "must be at least 1", [](Problem& p) { p.model.runs[0].count = 0; }},
-      {"model.runs.count", "must be at most 65536",
+      {"model.runs.count", "must be at most 4096",
        [](Problem& p) { p.model.runs[0].count = 1 << 20; }},
-      {"model.runs", "must be at most 65536 blocks together",
+      {"model.runs", "must be at most 4096 blocks together",
        [](Problem& p) {
-         p.model.runs[0].count = 40000;
+         p.model.runs[0].count = 2500;
          p.model.runs.push_back(p.model.runs[0]);
        }},
       {"model.runs.block.kv_heads", "must divide heads = 3",

@@ -52,6 +52,12 @@ TEST(SpecWords, NearestWordHasTheSmallestEditDistance) {
   EXPECT_EQ(nearest_word("x", {}), "");
 }
 
+TEST(SpecWords, CapitalsAreNotAMistakeAtAll) {
+  EXPECT_EQ(nearest_word("NF4", {"int4", "nf4"}), "nf4");
+  EXPECT_EQ(nearest_word("LLAMA", {"gpt2", "llama-2-7b"}), "llama-2-7b");
+  EXPECT_EQ(nearest_word("BF61", {"bf16"}), "bf16");
+}
+
 TEST(SpecWords, NothingIsNearThatIsFarAway) {
   EXPECT_EQ(nearest_word("", {"zb"}), "");
   EXPECT_EQ(nearest_word("fp16", {"fp32", "fp64"}), "");

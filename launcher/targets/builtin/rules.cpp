@@ -32,13 +32,6 @@ const std::string* knob(const Candidate& candidate, const char* name) {
   return found == candidate.knobs.end() ? nullptr : &found->second;
 }
 
-template <class Condition>
-bool any_block(const Problem& problem, Condition condition) {
-  const auto& runs = problem.model.runs;
-  return std::any_of(runs.begin(), runs.end(),
-                     [&](const BlockRun& run) { return condition(run.block); });
-}
-
 bool is_flash(const Candidate& c) { return c.attention == AttentionKernel::flash; }
 
 bool on_cuda(const Problem& problem) { return problem.cluster.device.kind == DeviceKind::cuda; }
@@ -47,19 +40,19 @@ std::vector<Rule> tensor_rules() {
   return {
       {"tp_divides_heads",
        [](const Problem& p, const Candidate& c) {
-         return any_block(p, [&](const BlockSpec& b) { return b.heads % c.tp != 0; });
+         return p.model.any_block([&](const BlockSpec& b) { return b.heads % c.tp != 0; });
        },
        "tp {tp} does not divide the model's {heads} heads", "use a --tp that divides {heads}",
        kRuntime},
       {"tp_divides_kv_heads",
        [](const Problem& p, const Candidate& c) {
-         return any_block(p, [&](const BlockSpec& b) { return b.kv_heads % c.tp != 0; });
+         return p.model.any_block([&](const BlockSpec& b) { return b.kv_heads % c.tp != 0; });
        },
        "tp {tp} does not divide the model's {kv_heads} key/value heads",
        "use a --tp that divides {kv_heads}", kRuntime},
       {"tp_divides_ffn",
        [](const Problem& p, const Candidate& c) {
-         return any_block(p, [&](const BlockSpec& b) { return b.ffn % c.tp != 0; });
+         return p.model.any_block([&](const BlockSpec& b) { return b.ffn % c.tp != 0; });
        },
        "tp {tp} does not divide the width of the model's MLP", "use a smaller --tp", kRuntime},
       {"sp_needs_tp", [](const Problem&, const Candidate& c) { return c.sp && c.tp == 1; },
@@ -140,9 +133,9 @@ std::vector<Rule> dropout_rules() {
        "use --attention eager, or leave --attention-dropout out", kRuntime},
       {"dropout_of_each_half",
        [](const Problem& p, const Candidate&) {
-         return p.workload.hidden_dropout > 0 && any_block(p, [](const BlockSpec& block) {
-                  return block.residual != Residual::sequential;
-                });
+         return p.workload.hidden_dropout > 0 && p.model.any_block([](const BlockSpec& block) {
+           return block.residual != Residual::sequential;
+         });
        },
        "the model's blocks add attention and MLP at once, and the built-in runtime drops of each "
        "alone",
@@ -283,9 +276,9 @@ std::vector<Rule> model_rules() {
   return {
       {"flash_within_window",
        [](const Problem& p, const Candidate& c) {
-         return is_flash(c) && any_block(p, [&](const BlockSpec& block) {
-                  return block.sliding_window > 0 && p.workload.seq > block.sliding_window;
-                });
+         return is_flash(c) && p.model.any_block([&](const BlockSpec& block) {
+           return block.sliding_window > 0 && p.workload.seq > block.sliding_window;
+         });
        },
        "the built-in flash attention has no sliding window, and {seq} tokens are more than the "
        "window of {sliding_window}",
@@ -293,15 +286,15 @@ std::vector<Rule> model_rules() {
       {"rotary_head_is_even",
        [](const Problem& p, const Candidate&) {
          return p.model.positions == Positions::rotary &&
-                any_block(p, [](const BlockSpec& block) { return block.head_dim % 2 != 0; });
+                p.model.any_block([](const BlockSpec& block) { return block.head_dim % 2 != 0; });
        },
        "rotary positions turn pairs of elements, and the model's head_dim is odd",
        "use a model with an even head_dim", kRuntime},
       {"flash_head_dim",
        [](const Problem& p, const Candidate& c) {
-         return on_cuda(p) && is_flash(c) && any_block(p, [](const BlockSpec& block) {
-                  return block.head_dim > kFlashHeadDim || block.head_dim % kFlashHeadDimStep != 0;
-                });
+         return on_cuda(p) && is_flash(c) && p.model.any_block([](const BlockSpec& block) {
+           return block.head_dim > kFlashHeadDim || block.head_dim % kFlashHeadDimStep != 0;
+         });
        },
        "flash attention on GPUs takes heads of a multiple of 8 up to 256 elements",
        "use --attention eager",

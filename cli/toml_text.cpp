@@ -1,14 +1,12 @@
-#include "cli/toml_file.h"
+#include "cli/toml_text.h"
 
 #include <fmt/core.h>
 
 #include "estimator/spec/error.h"
-#include "estimator/spec/text_file.h"
 
 namespace planwright::cli {
 
-toml::table parse_toml_file(const std::string& path) {
-  const std::string text = read_given_file(path);
+toml::table parse_toml(const std::string& text, const std::string& path) {
   try {
     return toml::parse(text, path);
   } catch (const toml::parse_error& error) {
