@@ -62,39 +62,29 @@ const Keys kFalconKeys{"hidden_size",
                        "tie_word_embeddings"};
 const Keys kFalconIgnored{"attention_dropout", "hidden_dropout", "rope_scaling", "auto_map"};
 
-/// As many heads as divide the hidden state.
-void set_heads(const HfReader& config, const Spellings& spellings, const ModelSpec& model,
-               BlockSpec& block) {
-  block.heads = block.kv_heads = config.size(spellings);
-  require_divides(config, config.spelled(spellings), block.heads, "the hidden size", model.hidden);
-  block.head_dim = model.hidden / block.heads;
-}
-
 void set_biases(BlockSpec& block, bool bias) {
   block.qkv_bias = block.out_bias = block.mlp_bias = bias;
 }
 
 ModelSpec gpt2(const HfReader& config) {
-  ModelSpec model;
-  model.hidden = config.size(kGptHidden);
-  model.vocab = config.size({"vocab_size"});
-  model.max_positions = config.size(kGptPositions);
+  ModelSpec model = outline(config, {.hidden = kGptHidden,
+                                     .heads = kGptHeads,
+                                     .layers = kGptLayers,
+                                     .positions = kGptPositions,
+                                     .eps = "layer_norm_epsilon",
+                                     .tied = true});
   model.positions = Positions::learned;
-  model.norm_eps = config.number("layer_norm_epsilon", 1e-5);
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
-  BlockSpec block;
-  set_heads(config, kGptHeads, model, block);
+  BlockSpec& block = block_of(model);
   block.ffn = config.size_or({"n_inner"}, 4 * model.hidden);
   block.activation = activation_of(config, "activation_function", Activation::gelu_tanh);
   set_biases(block, true);
-  model.runs = {{layer_count(config, kGptLayers), block}};
   return model;
 }
 
 /// GPTBigCode is GPT-2 with one head of keys and values.
 ModelSpec gpt_bigcode(const HfReader& config) {
   ModelSpec model = gpt2(config);
-  if (config.flag("multi_query", true)) model.runs.front().block.kv_heads = 1;
+  if (config.flag("multi_query", true)) block_of(model).kv_heads = 1;
   return model;
 }
 
@@ -104,7 +94,7 @@ ModelSpec gptj(const HfReader& config) {
   model.positions = Positions::rotary;
   model.tied_embeddings = config.flag("tie_word_embeddings", false);
   model.head_bias = !model.tied_embeddings;
-  BlockSpec& block = model.runs.front().block;
+  BlockSpec& block = block_of(model);
   block.qkv_bias = block.out_bias = false;
   block.residual = Residual::parallel_shared;
   const std::int64_t turned = config.size_or({"rotary_dim"}, block.head_dim);
@@ -113,16 +103,10 @@ ModelSpec gptj(const HfReader& config) {
 }
 
 ModelSpec gpt_neox(const HfReader& config) {
-  ModelSpec model;
-  model.hidden = config.size(kHidden);
-  model.vocab = config.size({"vocab_size"});
-  model.max_positions = config.size(kPositions);
+  ModelSpec model = outline(config, {});
   model.rope_theta =
       rope_theta(config, config.has("rope_theta") ? "rope_theta" : "rotary_emb_base");
-  model.norm_eps = config.number("layer_norm_eps", 1e-5);
-  model.tied_embeddings = config.flag("tie_word_embeddings", false);
-  BlockSpec block;
-  set_heads(config, kHeads, model, block);
+  BlockSpec& block = block_of(model);
   block.ffn = config.size({"intermediate_size"});
   block.activation = activation_of(config, "hidden_act", Activation::gelu);
   block.rotary_dim =
@@ -131,24 +115,21 @@ ModelSpec gpt_neox(const HfReader& config) {
   block.qkv_bias = block.out_bias = config.flag("attention_bias", true);
   block.mlp_bias = true;
   if (config.flag("use_parallel_residual", true)) block.residual = Residual::parallel;
-  model.runs = {{layer_count(config), block}};
   return model;
 }
 
 ModelSpec bloom(const HfReader& config) {
-  ModelSpec model;
-  model.hidden = config.size({"hidden_size", "n_embed", "n_embd"});
-  model.vocab = config.size({"vocab_size"});
+  ModelSpec model = outline(config, {.hidden = {"hidden_size", "n_embed", "n_embd"},
+                                     .heads = kGptHeads,
+                                     .layers = kGptLayers,
+                                     .positions = {"seq_length"},
+                                     .usual_positions = 2048,
+                                     .eps = "layer_norm_epsilon",
+                                     .tied = true});
   model.positions = Positions::alibi;
-  model.max_positions = config.size_or({"seq_length"}, 2048);
-  model.norm_eps = config.number("layer_norm_epsilon", 1e-5);
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
   model.embedding_norm = true;
-  BlockSpec block;
-  set_heads(config, kGptHeads, model, block);
-  block.ffn = 4 * model.hidden;
-  set_biases(block, true);
-  model.runs = {{layer_count(config, kGptLayers), block}};
+  block_of(model).ffn = 4 * model.hidden;
+  set_biases(block_of(model), true);
   return model;
 }
 
@@ -171,61 +152,60 @@ Residual falcon_residual(const HfReader& config) {
 }
 
 ModelSpec falcon(const HfReader& config) {
-  ModelSpec model;
-  model.hidden = config.size(kHidden);
-  model.vocab = config.size({"vocab_size"});
-  model.max_positions = config.size_or({"max_position_embeddings"}, 2048);
+  ModelSpec model = outline(config, {.heads = {"num_attention_heads", "n_head"},
+                                     .layers = {"num_hidden_layers", "n_layer"},
+                                     .positions = {"max_position_embeddings"},
+                                     .usual_positions = 2048,
+                                     .eps = "layer_norm_epsilon",
+                                     .tied = true});
   model.positions = config.flag("alibi", false) ? Positions::alibi : Positions::rotary;
   model.rope_theta = rope_theta(config);
-  model.norm_eps = config.number("layer_norm_epsilon", 1e-5);
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
-  BlockSpec block;
-  set_heads(config, {"num_attention_heads", "n_head"}, model, block);
+  BlockSpec& block = block_of(model);
   block.kv_heads = falcon_kv_heads(config, block.heads);
   block.ffn = config.size_or({"ffn_hidden_size"}, 4 * model.hidden);
   block.activation = activation_of(config, "activation", Activation::gelu);
   block.residual = falcon_residual(config);
   set_biases(block, config.flag("bias", false));
-  model.runs = {{layer_count(config, {"num_hidden_layers", "n_layer"}), block}};
   return model;
 }
 
 /// The first uploads of falcon-40b: the new architecture under other names.
 ModelSpec refined_web(const HfReader& config) {
   ModelSpec model = falcon(config);
-  BlockSpec& block = model.runs.front().block;
+  BlockSpec& block = block_of(model);
   block.kv_heads = config.size({"n_head_kv", "num_kv_heads"});
   require_divides(config, "n_head_kv", block.kv_heads, "n_head", block.heads);
   block.residual = Residual::parallel;
   return model;
 }
 
+/// Whether it has ALiBi.
+bool read_mpt_attention(const HfReader& config, BlockSpec& block) {
+  const HfReader attention = config.inner("attn_config");
+  attention.require_keys(
+      {"alibi", "alibi_bias_max", "attn_impl", "attn_pdrop", "attn_type", "attn_uses_sequence_id",
+       "clip_qkv", "prefix_lm", "qk_ln", "softmax_scale", "kv_n_heads", "model_type"},
+      "the attention of mpt models");
+  if (attention.flag("qk_ln", false)) attention.refuse("qk_ln", "must be false", "false");
+  attention.require_word(
+      "attn_type", {"multihead_attention", "multiquery_attention", "grouped_query_attention"});
+  const std::string type = attention.text("attn_type", "multihead_attention");
+  if (type == "multiquery_attention") block.kv_heads = 1;
+  if (type == "grouped_query_attention") block.kv_heads = attention.size({"kv_n_heads"});
+  require_divides(attention, "kv_n_heads", block.kv_heads, "n_heads", block.heads);
+  return attention.flag("alibi", true);
+}
+
 /// MPTForCausalLM: no biases anywhere, norms without theirs, too; positions in a table only where
 /// ALiBi is off.
 ModelSpec mpt(const HfReader& config) {
-  ModelSpec model;
-  model.hidden = config.size({"d_model"});
-  model.vocab = config.size({"vocab_size"});
-  model.max_positions = config.size({"max_seq_len"});
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
-  bool alibi = true;
-  BlockSpec block;
-  set_heads(config, {"n_heads"}, model, block);
-  if (config.has("attn_config")) {
-    const HfReader attention = config.inner("attn_config");
-    attention.require_keys(
-        {"alibi", "alibi_bias_max", "attn_impl", "attn_pdrop", "attn_type", "attn_uses_sequence_id",
-         "clip_qkv", "prefix_lm", "qk_ln", "softmax_scale", "kv_n_heads", "model_type"},
-        "the attention of mpt models");
-    alibi = attention.flag("alibi", true);
-    if (attention.flag("qk_ln", false)) attention.refuse("qk_ln", "must be false", "false");
-    attention.require_word(
-        "attn_type", {"multihead_attention", "multiquery_attention", "grouped_query_attention"});
-    const std::string type = attention.text("attn_type", "multihead_attention");
-    if (type == "multiquery_attention") block.kv_heads = 1;
-    if (type == "grouped_query_attention") block.kv_heads = attention.size({"kv_n_heads"});
-    require_divides(attention, "kv_n_heads", block.kv_heads, "n_heads", block.heads);
-  }
+  ModelSpec model = outline(config, {.hidden = {"d_model"},
+                                     .heads = {"n_heads"},
+                                     .layers = {"n_layers"},
+                                     .positions = {"max_seq_len"},
+                                     .tied = true});
+  BlockSpec& block = block_of(model);
+  const bool alibi = !config.has("attn_config") || read_mpt_attention(config, block);
   model.positions = alibi                                  ? Positions::alibi
                     : config.flag("learned_pos_emb", true) ? Positions::learned
                                                            : Positions::none;
@@ -233,26 +213,20 @@ ModelSpec mpt(const HfReader& config) {
       multiple(config, "expansion_ratio", config.size_or({"expansion_ratio"}, 4), model.hidden);
   block.activation = Activation::gelu;
   block.norm = NormKind::layer_norm_without_bias;
-  model.runs = {{layer_count(config, {"n_layers"}), block}};
   return model;
 }
 
 /// OPTLearnedPositionalEmbedding has two rows more than positions. The 350M model norms after each
 /// half, has no final norm, and narrower embeddings.
 ModelSpec opt(const HfReader& config) {
-  ModelSpec model;
-  model.hidden = config.size(kHidden);
-  model.vocab = config.size({"vocab_size"});
-  model.max_positions = config.size({"max_position_embeddings"});
+  ModelSpec model = outline(config, {.positions = {"max_position_embeddings"}, .tied = true});
   model.positions = Positions::learned;
   model.position_offset = 2;
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
   const std::int64_t width = config.size_or({"word_embed_proj_dim"}, model.hidden);
   model.embedding_width = width == model.hidden ? 0 : width;
   const bool before = config.flag("do_layer_norm_before", true);
   model.final_norm = before && !config.flag("_remove_final_layer_norm", false);
-  BlockSpec block;
-  set_heads(config, kHeads, model, block);
+  BlockSpec& block = block_of(model);
   block.norm_place = before ? NormPlace::input : NormPlace::residual;
   if (!config.flag("layer_norm_elementwise_affine", true)) {
     block.norm = NormKind::layer_norm_without_weight;
@@ -260,22 +234,18 @@ ModelSpec opt(const HfReader& config) {
   block.ffn = config.size({"ffn_dim"});
   block.activation = activation_of(config, "activation_function", Activation::relu);
   set_biases(block, config.flag("enable_bias", true));
-  model.runs = {{layer_count(config), block}};
   return model;
 }
 
 /// PhiDecoderLayer: one norm for both halves; every linear layer has a bias, the head too.
 ModelSpec phi(const HfReader& config) {
-  ModelSpec model;
-  model.hidden = config.size({"hidden_size", "n_embd"});
-  model.vocab = config.size({"vocab_size"});
-  model.max_positions = config.size({"max_position_embeddings", "n_positions"});
+  ModelSpec model = outline(config, {.hidden = {"hidden_size", "n_embd"},
+                                     .heads = {"num_attention_heads", "n_head"},
+                                     .layers = {"num_hidden_layers", "n_layer"},
+                                     .positions = {"max_position_embeddings", "n_positions"}});
   model.rope_theta = rope_theta(config);
-  model.norm_eps = config.number("layer_norm_eps", 1e-5);
-  model.tied_embeddings = config.flag("tie_word_embeddings", false);
   model.head_bias = true;
-  BlockSpec block;
-  set_heads(config, {"num_attention_heads", "n_head"}, model, block);
+  BlockSpec& block = block_of(model);
   block.kv_heads = kv_heads(config, block.heads, {"num_key_value_heads", "n_head_kv"});
   block.ffn = config.size_or({"intermediate_size", "n_inner"}, 4 * model.hidden);
   block.activation = activation_of(
@@ -288,28 +258,20 @@ ModelSpec phi(const HfReader& config) {
   block.qk_norm = config.flag("qk_layernorm", false);
   block.qk_norm_kind = QkNorm::heads_layer;
   set_biases(block, true);
-  model.runs = {{layer_count(config, {"num_hidden_layers", "n_layer"}), block}};
   return model;
 }
 
 /// Starcoder2MLP is plain, whatever words its configuration has for other kinds.
 ModelSpec starcoder2(const HfReader& config) {
-  ModelSpec model;
-  model.hidden = config.size(kHidden);
-  model.vocab = config.size({"vocab_size"});
-  model.max_positions = config.size(kPositions);
+  ModelSpec model = outline(config, {.eps = "norm_epsilon", .tied = true});
   model.rope_theta = rope_theta(config);
-  model.norm_eps = config.number("norm_epsilon", 1e-5);
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
-  BlockSpec block;
-  set_heads(config, kHeads, model, block);
+  BlockSpec& block = block_of(model);
   require_kv_heads(config);
   block.kv_heads = kv_heads(config, block.heads);
   block.ffn = config.size({"intermediate_size"});
   block.activation = activation_of(config, "hidden_act", Activation::gelu_tanh);
   block.sliding_window = config.size_or({"sliding_window"}, 0);
   set_biases(block, config.flag("use_bias", true));
-  model.runs = {{layer_count(config), block}};
   return model;
 }
 
@@ -318,7 +280,7 @@ ModelSpec nemotron(const HfReader& config) {
   ModelSpec model = starcoder2(config);
   model.tied_embeddings = config.flag("tie_word_embeddings", false);
   model.norm_eps = config.number("norm_eps", 1e-5);
-  BlockSpec& block = model.runs.front().block;
+  BlockSpec& block = block_of(model);
   block.head_dim = config.size_or({"head_dim"}, block.head_dim);
   block.activation = activation_of(config, "hidden_act", Activation::relu_squared);
   block.rotary_dim = rotary_dim(config, "partial_rotary_factor", 0.5, block.head_dim);
@@ -331,26 +293,20 @@ ModelSpec nemotron(const HfReader& config) {
 /// AlbertForMaskedLM: one block runs in all layers, the embeddings are narrower than the hidden
 /// state, and the head is tied to them behind a transform.
 ModelSpec albert(const HfReader& config) {
-  ModelSpec model;
-  model.hidden = config.size(kHidden);
-  model.vocab = config.size({"vocab_size"});
-  model.max_positions = config.size({"max_position_embeddings"});
+  ModelSpec model = outline(config, {.positions = {"max_position_embeddings"}, .usual_eps = 1e-12});
   model.positions = Positions::learned;
-  model.norm_eps = config.number("layer_norm_eps", 1e-12);
   model.token_types = config.count_or("type_vocab_size", 2);
   model.embedding_width = config.size({"embedding_size"});
   model.narrow = Narrow::everything;
   model.embedding_norm = model.tied_embeddings = true;
   model.final_norm = false;
-  model.head_transform = model.head_bias = true;
-  model.encoder = true;
-  BlockSpec block;
-  set_heads(config, kHeads, model, block);
+  model.head_transform = model.head_bias = model.encoder = true;
+  BlockSpec& block = block_of(model);
   block.ffn = config.size({"intermediate_size"});
   block.activation = activation_of(config, "hidden_act", Activation::gelu_tanh);
   block.norm_place = NormPlace::residual;
   set_biases(block, true);
-  model.runs = {{.count = layer_count(config), .block = block, .shared = true}};
+  model.runs.front().shared = true;
   return model;
 }
 

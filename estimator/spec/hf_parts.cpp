@@ -143,6 +143,24 @@ std::int64_t rotary_dim(const HfReader& config, std::string_view key, double usu
   return turned == head_dim ? 0 : turned;
 }
 
+ModelSpec outline(const HfReader& config, const OutlineKeys& keys) {
+  ModelSpec model;
+  model.hidden = config.size(keys.hidden);
+  model.vocab = config.size({"vocab_size"});
+  model.max_positions = keys.usual_positions > 0
+                            ? config.size_or(keys.positions, keys.usual_positions)
+                            : config.size(keys.positions);
+  model.norm_eps = config.number(keys.eps, keys.usual_eps);
+  model.tied_embeddings = config.flag("tie_word_embeddings", keys.tied);
+  BlockSpec block;
+  block.heads = block.kv_heads = config.size(keys.heads);
+  require_divides(config, config.spelled(keys.heads), block.heads,
+                  std::string(config.spelled(keys.hidden)), model.hidden);
+  block.head_dim = model.hidden / block.heads;
+  model.runs = {{layer_count(config, keys.layers), block}};
+  return model;
+}
+
 ModelSpec rotary_gated(const HfReader& config, const RotaryUsual& usual) {
   ModelSpec model;
   model.hidden = config.size(kHidden);

@@ -46,6 +46,18 @@ double rope_theta(const HfReader& config, std::string_view key = "rope_theta");
 std::int64_t rotary_dim(const HfReader& config, std::string_view key, double usual,
                         std::int64_t head_dim);
 
+/// The keys under which a family's outline stands, and what it does where they are silent.
+struct OutlineKeys {
+  Spellings hidden = kHidden, heads = kHeads, layers = kLayers, positions = kPositions;
+  std::int64_t usual_positions = 0;  ///< 0: they must be said
+  std::string_view eps = "layer_norm_eps";
+  double usual_eps = 1e-5;
+  bool tied = false;
+};
+/// One run of blocks with plain MLPs, whose width the family says, and with as many key/value heads
+/// as heads, which divide the hidden state.
+ModelSpec outline(const HfReader& config, const OutlineKeys& keys);
+
 /// What a family that has rotary positions and gated MLPs does where the keys are silent.
 struct RotaryUsual {
   NormKind norm = NormKind::rms_norm;

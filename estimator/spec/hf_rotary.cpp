@@ -150,22 +150,16 @@ ModelSpec stablelm(const HfReader& config) {
 /// says how long a text may be under another key.
 ModelSpec baichuan(const HfReader& config) {
   const bool rotary = config.find("max_position_embeddings") != nullptr;
-  ModelSpec model;
-  model.hidden = config.size(kHidden);
-  model.vocab = config.size({"vocab_size"});
-  model.max_positions = config.size({rotary ? "max_position_embeddings" : "model_max_length"});
+  ModelSpec model =
+      outline(config, {.positions = {rotary ? "max_position_embeddings" : "model_max_length"},
+                       .eps = "rms_norm_eps",
+                       .usual_eps = 1e-6});
   model.positions = rotary ? Positions::rotary : Positions::alibi;
-  model.norm_eps = config.number("rms_norm_eps", 1e-6);
-  model.tied_embeddings = config.flag("tie_word_embeddings", false);
-  BlockSpec block;
-  block.heads = block.kv_heads = config.size(kHeads);
-  require_divides(config, "num_attention_heads", block.heads, "hidden_size", model.hidden);
-  block.head_dim = model.hidden / block.heads;
+  BlockSpec& block = block_of(model);
   block.ffn = config.size({"intermediate_size"});
   block.mlp = MlpKind::gated;
   block.activation = activation_of(config, "hidden_act", Activation::silu);
   block.norm = NormKind::rms_norm;
-  model.runs = {{layer_count(config), block}};
   return model;
 }
 

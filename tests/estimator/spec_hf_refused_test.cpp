@@ -119,7 +119,7 @@ const RefusedCase kRefused[] = {
     // contradictory
     {"gpt2", R"({"n_ctx":512})", "n_ctx", "contradicts n_positions = 1024", "1024"},
     {"gpt2", R"({"hidden_size":1024})", "hidden_size", "contradicts n_embd = 768", "768"},
-    {"gpt2", R"({"n_head":10})", "n_head", "must divide the hidden size = 768", "8"},
+    {"gpt2", R"({"n_head":10})", "n_head", "must divide n_embd = 768", "8"},
     {"llama-2-7b", R"({"num_attention_heads":30,"num_key_value_heads":30})", "num_attention_heads",
      "must divide hidden_size = 4096", "32"},
     {"llama-3-8b", R"({"num_key_value_heads":5})", "num_key_value_heads",
