@@ -54,6 +54,17 @@ std::optional<DeviceSpec> detected_device(const launcher::GpuScan& scan) {
   return estimator::find_device(scan.gpus.front().name, "this host's driver", "GPU");
 }
 
+/// Nodes are whole, or there is one that is not full.
+void require_whole_nodes(const Settings& settings, int devices, int per_node,
+                         const std::string& what) {
+  if (devices <= per_node || devices % per_node == 0) return;
+  const int less = devices / per_node * per_node;
+  const Setting* typed = settings.find(Table::cluster, "devices");
+  refuse(typed != nullptr ? *typed : Setting{std::to_string(devices), kCommandLine, "--devices"},
+         fmt::format("must be whole nodes of {}, as {}", per_node, what),
+         fmt::format("{} or {}", less, less + per_node));
+}
+
 /// Sockets of a CPU that is known by name, with the memory that the user says they have.
 ClusterInput sockets(const Settings& settings, const DeviceSpec& device) {
   refuse_if_given(settings, "threads", "is for this host's CPU only");
@@ -78,7 +89,9 @@ ClusterInput preset_devices(const Settings& settings, const DeviceSpec& device,
   const bool same = found && found->name == device.name;
   const int present = same ? static_cast<int>(scan.gpus.size()) : 0;
   const int devices = count(settings, "devices").value_or(std::max(1, present));
-  const int per_node = count(settings, "per-node").value_or(std::min(devices, kPerNode));
+  const auto given = count(settings, "per-node");
+  if (!given) require_whole_nodes(settings, devices, kPerNode, "--per-node does not say otherwise");
+  const int per_node = given.value_or(std::min(devices, kPerNode));
   ClusterInput input;
   input.cluster = estimator::preset_cluster(device, devices, per_node);
   input.here = devices <= present;
@@ -93,10 +106,12 @@ const estimator::ClusterShape* given_shape(const Settings& settings) {
   return estimator::find_cluster_shape(cluster->text);
 }
 
-/// `auto` leaves the choice to the shape.
+/// `auto` leaves the choice to the shape, and so does a name that may mean its device.
 bool is_device(const Setting& given, const std::string& name) {
   if (given.text == "auto" || given.text == "cpu") return given.text == "auto";
-  return estimator::find_device(given.text, given.file, given.key).name == name;
+  const auto meant = estimator::devices_named(given.text);
+  if (meant.empty()) estimator::find_device(given.text, given.file, given.key);
+  return std::find(meant.begin(), meant.end(), name) != meant.end();
 }
 
 ClusterInput shape_devices(const Settings& settings, const estimator::ClusterShape& shape) {
@@ -111,6 +126,7 @@ ClusterInput shape_devices(const Settings& settings, const estimator::ClusterSha
     refuse(*settings.find(Table::cluster, "per-node"),
            fmt::format("is not what {} has", shape.name), std::to_string(shape.per_node));
   }
+  require_whole_nodes(settings, devices, shape.per_node, shape.name + " has");
   const launcher::GpuScan scan = launcher::detect_gpus();
   const auto found = detected_device(scan);
   ClusterInput input;
@@ -133,6 +149,9 @@ ClusterInput choose(const Settings& settings, const estimator::ClusterShape* sha
   if (device.text == "cpu") return cpu_devices(settings);
   const launcher::GpuScan scan = launcher::detect_gpus();
   if (device.text != "auto") {
+    if (estimator::find_cluster_shape(device.text) != nullptr) {
+      refuse(device, "is a node, not a device", "--cluster " + device.text);
+    }
     return preset_devices(settings, estimator::find_device(device.text, device.file, device.key),
                           scan);
   }
@@ -143,6 +162,13 @@ ClusterInput choose(const Settings& settings, const estimator::ClusterShape* sha
         fmt::format("GPUs cannot be asked, so the CPU is used: {}", scan.problem));
   }
   return input;
+}
+
+void warn_of_much_memory(ClusterInput& input) {
+  const DeviceSpec& device = input.cluster.device;
+  if (device.memory_stated.value == 0 || device.memory <= device.memory_stated) return;
+  input.warnings.push_back(fmt::format("{:.0f} GiB are more than the {:.0f} that are known of {}",
+                                       gib(device.memory), gib(device.memory_stated), device.name));
 }
 
 /// What has no dot-toml is more likely a shape's name than a file's.
@@ -162,6 +188,7 @@ ClusterInput read_cluster(const Settings& settings) {
   ClusterInput input = choose(settings, shape);
   if (const Setting* memory = settings.find(Table::cluster, "memory")) {
     input.cluster.device.memory = parse_size(*memory);
+    warn_of_much_memory(input);
   }
   const Setting* file = settings.find(Table::cluster, "cluster");
   if (file != nullptr && shape == nullptr) {

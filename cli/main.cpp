@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,6 +110,11 @@ int main(int argc, char** argv) {
   } catch (const launcher::Interrupted&) {
     cli::complain("interrupted");
     return cli::kExitInterrupted;
+  } catch (const std::bad_alloc&) {
+    cli::complain(
+        "there is not enough memory for this; a search needs some 10 kB for each candidate, "
+        "of which lists such as --tp 1,2 leave fewer");
+    return cli::kExitWorldFailed;
   } catch (const std::exception& error) {
     cli::complain(error.what());
     return cli::kExitWorldFailed;

@@ -87,16 +87,20 @@ std::string wall_text(const Problem& problem, const Candidate& candidate,
 }
 
 /// What a server is asked about besides.
-std::string serving_table(const ServingEstimate& s, const Paint& paint) {
+std::string serving_table(const Problem& problem, const ServingEstimate& s, const Paint& paint) {
+  const bool all = s.longest_context == problem.model.max_positions;
   const std::vector<std::vector<std::string>> rows{
-      {"weights", gib_text(s.weights) + " GiB"},
+      {fmt::format("weights, {}{}", s.weight_format,
+                   problem.model.tower_parameters > 0 ? ", image tower included" : ""),
+       gib_text(s.weights) + " GiB"},
       {"cache per token", fmt::format("{} bytes", s.cache_per_token.value)},
       {"cache per sequence", gib_text(s.cache_per_sequence, s.weights) + " GiB"},
       {"prefill", gib_text(s.prefill, s.weights) + " GiB"},
       {"decode", gib_text(s.decode, s.weights) + " GiB"},
       {"sequences at once", std::to_string(s.sequences)},
       {"most that fit", std::to_string(s.most_sequences)},
-      {"longest context that fits", std::to_string(s.longest_context)}};
+      {all ? "longest context that fits, all positions" : "longest context that fits",
+       std::to_string(s.longest_context)}};
   return table_text({{"per rank", Align::left}, {"", Align::right}}, rows, paint);
 }
 
@@ -117,7 +121,8 @@ std::string estimate_text(const Problem& problem, const Candidate& candidate,
   if (estimate.verdict == Verdict::invalid) return text;
   text += fmt::format("\n{}\n", memory_table(estimate, paint));
   text += wall_text(problem, candidate, estimate);
-  if (estimate.serving) text += fmt::format("\n{}", serving_table(*estimate.serving, paint));
+  if (estimate.serving)
+    text += fmt::format("\n{}", serving_table(problem, *estimate.serving, paint));
   text += fmt::format("\n{}\n", time_table(estimate, paint));
   text += fmt::format("{} tokens/s/device", rate_text(estimate.tokens_per_second_per_device));
   if (estimate.mfu) text += fmt::format(", MFU {:.1f} %", 100 * *estimate.mfu);

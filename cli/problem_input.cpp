@@ -58,7 +58,7 @@ ProblemInput read_frame(const Settings& settings) {
   input.devices_from = devices_setting(settings);
   input.warnings = std::move(cluster.warnings);
   if (!input.problem.model.uncounted.empty()) {
-    input.warnings.push_back(fmt::format("{}: {} is not counted, only the language model is",
+    input.warnings.push_back(fmt::format("{}: not counted, as only the language model is: {}",
                                          input.problem.model.name, input.problem.model.uncounted));
   }
   return input;
@@ -91,16 +91,23 @@ void read_job(const Settings& settings, std::optional<std::int64_t> default_batc
   warn_of_missing_units(input);
 }
 
-/// What a person typed or wrote for the problem's key, such as workload.seq; null if nothing.
+const Setting* setting_named(const Settings& settings, const std::string& name) {
+  const Key* key = find_key(name);
+  return key == nullptr ? nullptr : settings.find(key->table, name);
+}
+
+/// What a person typed or wrote for the problem's key, such as workload.seq; null if nothing. Its
+/// last part may be a unit, as in headroom.fraction. No room is left by too little memory, too.
 const Setting* setting_of(const Settings& settings, std::string key) {
   key = flag_spelling(key.substr(key.find('.') + 1));
   std::replace(key.begin(), key.end(), '.', '-');
-  while (find_key(key) == nullptr) {  // its last part may be a unit, as in headroom.fraction
+  while (true) {
+    if (const Setting* setting = setting_named(settings, key)) return setting;
+    if (key == "headroom") return setting_named(settings, "memory");
     const std::size_t dash = key.rfind('-');
     if (dash == std::string::npos) return nullptr;
     key.resize(dash);
   }
-  return settings.find(find_key(key)->table, key);
 }
 
 /// The same in the words that the person used.
@@ -196,6 +203,10 @@ OneCandidate read_one_candidate(const Settings& settings) {
 
 ManyCandidates read_many_candidates(const Settings& settings) {
   ManyCandidates many;
+  const Setting* job = settings.find(Table::job, "job");
+  if (job != nullptr && job->text == word(Job::inference)) {
+    refuse(*job, "is for the verb estimate: nothing is planned or tuned for servers");
+  }
   many.input = read_frame(settings);
   read_job(settings, std::nullopt, many.input);
   require_sound_input(many.input.problem, settings);

@@ -1,7 +1,6 @@
 #include "estimator/clusters.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "estimator/csv.h"
@@ -25,12 +24,6 @@ ClusterShape read_shape(const Csv& table, std::size_t row) {
           .vcpus = table.number_if_known(row, "vcpus"),
           .pcie_generation = table.number_if_known(row, "pcie_gen"),
           .source = table.cell(row, "source")};
-}
-
-bool same_letters(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
 }
 
 }  // namespace

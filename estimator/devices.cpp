@@ -93,7 +93,8 @@ std::string plain(std::string_view name) {
     const auto byte = static_cast<unsigned char>(c);
     if (std::isalnum(byte) != 0) text += static_cast<char>(std::tolower(byte));
   }
-  for (const std::string_view vendor : {"nvidia", "amdinstinct", "amd", "intel"}) {
+  for (const std::string_view vendor :
+       {"nvidia", "amdinstinct", "instinct", "amd", "intel", "apple"}) {
     if (text.starts_with(vendor) && text.size() > vendor.size()) return text.substr(vendor.size());
   }
   return text;
@@ -232,15 +233,18 @@ const std::vector<DeviceSpec>& device_presets() {
   return kPresets;
 }
 
+std::vector<std::string> devices_named(std::string_view name) {
+  if (const DeviceSpec* found = preset(name)) return {found->name};
+  return aliased(name);
+}
+
 DeviceSpec find_device(std::string_view name, const std::string& file, const std::string& key) {
-  if (const DeviceSpec* found = preset(name)) return *found;
-  const auto names = aliased(name);
+  const auto names = devices_named(name);
   if (names.size() == 1) return *preset(names.front());
   if (names.size() > 1) {
     throw InputError(
         {file, key, std::string(name),
-         "names more than one device, say which by memory and form: " + join_words(names),
-         names.front()});
+         "names more than one device, say which by memory and form: " + join_words(names), ""});
   }
   throw InputError({file, key, std::string(name), "is not a device that `planwright devices` lists",
                     nearest_device(name)});

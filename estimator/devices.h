@@ -31,6 +31,9 @@ BytesPerSecond pcie_bandwidth(double generation, double lanes);
 /// and what could be meant.
 DeviceSpec find_device(std::string_view name, const std::string& file, const std::string& key);
 
+/// The presets that `name` may mean: none, one or several.
+std::vector<std::string> devices_named(std::string_view name);
+
 /// A cluster of `devices` such devices, `per_node` in each node (all in one if there are fewer),
 /// with the links of the data tables: NVLink or PCIe inside a node, the loopback between CPUs, the
 /// default network between nodes. An InputError if the nodes do not come out whole.

@@ -17,6 +17,24 @@ std::string path_of(std::string_view preset) {
   return std::string(kFolder) + std::string(preset) + std::string(kSuffix);
 }
 
+ModelSpec read_preset(const std::string& name) {
+  ModelSpec model = model_from_hf_text(std::string(embedded_text(path_of(name))), "preset " + name);
+  model.name = name;
+  return model;
+}
+
+/// The preset of that name, capitals apart, or of that name on Hugging Face; empty if none is.
+std::string preset_meant(const std::vector<std::string>& presets, const std::string& name) {
+  for (const std::string& preset : presets) {
+    if (same_letters(preset, name)) return preset;
+  }
+  if (name.find('/') == std::string::npos) return "";
+  for (const std::string& preset : presets) {
+    if (same_letters(model_origin(preset).hf_id, name)) return preset;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> model_presets() {
@@ -38,14 +56,12 @@ ModelSpec find_model(std::string_view name_or_path, const std::string& file,
                      const std::string& key) {
   const auto presets = model_presets();
   const std::string text(name_or_path);
-  if (std::binary_search(presets.begin(), presets.end(), text)) {
-    ModelSpec model =
-        model_from_hf_text(std::string(embedded_text(path_of(text))), "preset " + text);
-    model.name = text;
-    return model;
-  }
+  if (std::binary_search(presets.begin(), presets.end(), text)) return read_preset(text);
   std::error_code unreadable;
   if (std::filesystem::exists(text, unreadable)) return read_hf_config(text);
+  if (const std::string meant = preset_meant(presets, text); !meant.empty()) {
+    return read_preset(meant);
+  }
   throw InputError({file, key, text,
                     "is neither a model that `planwright models` lists nor a config.json or a "
                     "folder that holds one",

@@ -299,9 +299,13 @@ ServingEstimate serving_facts(const Problem& problem, const Candidate& c,
   const Fitting fits(problem, stages, calibration);
   const bool limited =
       problem.model.positions == Positions::rotary || problem.model.positions == Positions::learned;
-  const std::int64_t longest = limited ? problem.model.max_positions : kMostContext;
+  const std::int64_t longest =
+      limited ? problem.model.max_positions : std::max(kMostContext, context);
+  const WeightFormat* format = weight_format_of(problem);
   return {
       .weights = bytes.weights,
+      .weight_format =
+          format != nullptr ? format->name : std::string(word(problem.workload.recipe.storage)),
       .cache_per_token = cache_bytes_per_token(stage.part),
       .cache_per_sequence = cache_bytes(stage.part, context),
       .prefill = bytes.prefill.activations + bytes.prefill.logits,
@@ -317,9 +321,13 @@ std::string too_large_text(const Problem& problem, const Candidate& c, const Est
   const StageEstimate& peak = estimate.peak();
   const Bytes needed = peak.device_used.value_or(peak.accounts.allocated());
   const ServingEstimate& s = *estimate.serving;
-  std::string change =
-      "no batch and no context would fit: it needs more ranks (--tp, --pp) or smaller weights "
-      "(--quant)";
+  const WeightFormat* format = weight_format_of(problem);
+  const bool wide = format == nullptr || bits_of(format->type) > 4;
+  std::string change = fmt::format(
+      "no batch and no context would fit: it needs more ranks (--tp, --pp){}{}",
+      wide ? " or smaller weights (--quant)" : "",
+      problem.workload.serving.page > problem.workload.seq ? ", and smaller pages (--kv-block)"
+                                                           : "");
   if (s.most_sequences > 0) {
     change = fmt::format("--global-batch {} would fit", s.most_sequences * c.dp);
   } else if (s.longest_context > 0) {

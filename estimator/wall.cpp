@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "estimator/serving_bytes.h"
+
 namespace planwright::estimator {
 namespace {
 
@@ -15,6 +17,20 @@ struct Technique {
 bool trains(const Problem& p) { return p.workload.job != Job::inference; }
 bool shards_left(const Problem& p, const Candidate& c, int stage) {
   return trains(p) && c.zero < stage && p.cluster.devices() > 1;
+}
+
+std::int64_t cache_bits(const Problem& p) {
+  return bits_of(p.workload.serving.cache.value_or(CacheType::bf16));
+}
+
+/// More tensor ranks than key/value heads hold copies of them, and a latent vector is whole on all.
+bool tensor_ranks_cut_cache(const Problem& p, const Candidate& c) {
+  return p.model.any_block([&](const BlockSpec& b) { return !b.latent && c.tp < b.kv_heads; });
+}
+
+bool tensor_ranks_cut_blocks(const Problem& p, const Candidate& c) {
+  return p.model.any_block(
+      [&](const BlockSpec& b) { return c.tp < (b.mamba ? b.mamba->inner : b.heads); });
 }
 
 const std::vector<Technique>& techniques() {
@@ -50,9 +66,10 @@ const std::vector<Technique>& techniques() {
        }},
       {"8-bit cache",
        {kv_cache},
-       [](const Problem& p, const Candidate&) {
-         return !trains(p) && bits_of(p.workload.serving.cache.value_or(CacheType::bf16)) > 8;
-       }},
+       [](const Problem& p, const Candidate&) { return !trains(p) && cache_bits(p) > 8; }},
+      {"4-bit cache",
+       {kv_cache},
+       [](const Problem& p, const Candidate&) { return !trains(p) && cache_bits(p) == 8; }},
       {"fewer sequences at once",
        {kv_cache, logits},
        [](const Problem& p, const Candidate& c) {
@@ -67,12 +84,13 @@ const std::vector<Technique>& techniques() {
       {"quantised weights",
        {parameters},
        [](const Problem& p, const Candidate&) {
-         const auto& weights = p.workload.serving.weights;
-         return !trains(p) && (!weights || bits_of(weights->type) > 4);
+         const WeightFormat* format = weight_format_of(p);
+         return !trains(p) && (format == nullptr || bits_of(format->type) > 4);
        }},
       {"tensor parallelism",
-       {parameters, gradients, optimizer, activations, logits, kv_cache},
-       [](const Problem& p, const Candidate& c) { return c.tp < p.model.block(0).heads; }},
+       {parameters, gradients, optimizer, activations, logits},
+       tensor_ranks_cut_blocks},
+      {"tensor parallelism", {kv_cache}, tensor_ranks_cut_cache},
       {"pipeline parallelism",
        {parameters, gradients, optimizer, kv_cache},
        [](const Problem& p, const Candidate& c) { return c.pp < p.model.layers(); }},

@@ -22,10 +22,10 @@ std::string printable(const std::string& text) {
   return out;
 }
 
-/// Keys and values of any length; a person reads the beginning.
-std::string shortened(const std::string& text) {
-  constexpr std::size_t kMost = 200;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+/// Keys, values and rules of any length, for what is wrong may stand in each; a person reads the
+/// beginning.
+std::string shortened(const std::string& text, std::size_t most = 200) {
+  return text.size() <= most ? text : text.substr(0, most) + "...";
 }
 
 std::string message(const InputFault& fault) {
@@ -34,7 +34,7 @@ std::string message(const InputFault& fault) {
   if (!fault.key.empty()) text += shortened(fault.key);
   if (!fault.value.empty()) text += (fault.key.empty() ? "" : " = ") + shortened(fault.value);
   if (!fault.key.empty() || !fault.value.empty()) text += ": ";
-  text += fault.rule;
+  text += shortened(fault.rule, 4000);
   if (!fault.nearest.empty()) text += "; did you mean " + fault.nearest + "?";
   return printable(text);
 }

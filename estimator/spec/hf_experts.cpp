@@ -132,6 +132,11 @@ ModelSpec deepseek(const HfReader& config, bool selection_bias) {
       multiple(config, "n_shared_experts", config.count_or("n_shared_experts", 0), ffn);
   moe.selection_bias = selection_bias;
   const std::int64_t dense = config.count_or("first_k_dense_replace", 0);
+  if (dense > model.layers()) {
+    config.refuse("first_k_dense_replace",
+                  "must be at most the " + std::to_string(model.layers()) + " layers there are",
+                  std::to_string(model.layers()));
+  }
   const std::int64_t every = config.size_or({"moe_layer_freq"}, 1);
   for_each_layer(model, [&](std::int64_t layer, BlockSpec& each) {
     if (layer >= dense && layer % every == 0) become_experts(each, moe);

@@ -52,6 +52,10 @@ std::int64_t siglip_parameters(const HfReader& vision) {
   const auto real = [&](std::int64_t value) { return static_cast<double>(value); };
   const double hidden = real(vision.size(kHidden)), ffn = real(vision.size({"intermediate_size"}));
   const std::int64_t patch = vision.size({"patch_size"}), image = vision.size({"image_size"});
+  if (patch > image) {
+    vision.refuse("patch_size", "must be at most image_size = " + std::to_string(image),
+                  std::to_string(image));
+  }
   const double side = real(image / patch), norm = 2 * hidden;
   const double pixels = real(vision.size_or({"num_channels"}, 3)) * real(patch) * real(patch);
   const double block = 4 * (hidden * hidden + hidden) + 2 * hidden * ffn + ffn + hidden + 2 * norm;

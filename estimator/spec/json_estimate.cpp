@@ -15,6 +15,7 @@ template <>
 struct Fields<ServingEstimate> {
   static constexpr auto kFields = std::tuple{
       Field{"weights_bytes", &ServingEstimate::weights},
+      Field{"weight_format", &ServingEstimate::weight_format},
       Field{"cache_bytes_per_token", &ServingEstimate::cache_per_token},
       Field{"cache_bytes_per_sequence", &ServingEstimate::cache_per_sequence},
       Field{"prefill_bytes", &ServingEstimate::prefill},

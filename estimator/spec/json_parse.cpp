@@ -92,7 +92,8 @@ class Builder : public nlohmann::json_sax<Json> {
     const std::string_view what = error.what();  // "[json.exception…] … syntax error …"
     const std::size_t syntax = what.find("syntax error");
     const std::size_t rest = syntax != what.npos ? syntax : what.find(' ') + 1;
-    refuse("", "is not JSON: " + std::string(what.substr(rest)));
+    constexpr std::size_t kMost = 200;  // it repeats what it has read
+    refuse("", "is not JSON: " + std::string(what.substr(rest, kMost)));
   }
 
  private:

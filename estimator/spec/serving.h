@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "estimator/spec/units.h"
@@ -43,8 +44,9 @@ struct Serving {
 /// What an estimate says of a server beyond the ledger. Bytes are of the stage with the largest
 /// peak, of one rank.
 struct ServingEstimate {
-  Bytes weights;             ///< scales and indices included
-  Bytes cache_per_token;     ///< of one sequence, while no window is full; scales included
+  Bytes weights;                ///< scales and indices included
+  std::string weight_format{};  ///< of the linear layers
+  Bytes cache_per_token;        ///< of one sequence, while no window is full; scales included
   Bytes cache_per_sequence;  ///< at the context asked for, in whole pages; Mamba's states included
   Bytes prefill, decode;     ///< activations and logits of either
   std::int64_t sequences = 0;        ///< per replica

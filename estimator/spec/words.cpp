@@ -31,13 +31,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::size_t most_edits(std::string_view text, std::string_view word) {
-  const bool begins =
-      text.size() <= word.size() && std::equal(text.begin(), text.end(), word.begin(), same_letter);
-  if (!text.empty() && begins) return word.size();
+  if (!text.empty() && same_letters(text, word.substr(0, text.size()))) return word.size();
   return std::max<std::size_t>(1, std::max(text.size(), word.size()) / 3);
 }
 
 }  // namespace
+
+bool same_letters(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_letter);
+}
 
 std::string nearest_word(std::string_view text, const std::vector<std::string>& valid) {
   std::string best;

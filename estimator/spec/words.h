@@ -46,6 +46,9 @@ std::string nearest_word(std::string_view text, const std::vector<std::string>& 
 std::string nearest_word(std::string_view text, const std::vector<std::string>& valid,
                          std::string_view before, std::string_view after = "");
 
+/// The same letters, capitals apart.
+bool same_letters(std::string_view a, std::string_view b);
+
 /// `a, b or c`, for messages that list what is allowed.
 std::string join_words(const std::vector<std::string>& words);
 

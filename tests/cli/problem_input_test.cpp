@@ -87,6 +87,9 @@ TEST(ProblemInput, WarnsOfWhatTheTablesDoNotKnow) {
   ASSERT_EQ(warnings("device = \"V100-SXM2-32GB\"").size(), 1u);
   EXPECT_NE(warnings("device = \"V100-SXM2-32GB\"").front().find("no units for bf16"),
             std::string::npos);
+  EXPECT_EQ(warnings("device = \"L4\"\nmemory = \"512GiB\"").size(), 1u) << "it has 24";
+  EXPECT_TRUE(warnings("cluster = \"Lambda 8x H100 SXM\"\ndevice = \"H100\"").empty())
+      << "the node says which";
   EXPECT_TRUE(warnings("cluster = \"Lambda 8x H100 SXM\"").empty()) << "one node";
   const auto joined = warnings("cluster = \"Lambda 8x H100 SXM\"\ndevices = 16");
   ASSERT_EQ(joined.size(), 1u);

@@ -87,6 +87,8 @@ TEST(FindDevice, TakesAliasesSpellingsAndVendorsNames) {
       {"NVIDIA GeForce RTX 4090", "RTX 4090"},
       {"Tesla T4", "T4"},
       {"AMD Instinct MI300X", "MI300X"},
+      {"Instinct MI300X", "MI300X"},
+      {"M5 Max", "Apple M5 Max"},
   };
   for (const NameCase& each : cases) EXPECT_EQ(find(each.given).name, each.found) << each.given;
 }

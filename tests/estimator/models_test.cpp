@@ -78,6 +78,12 @@ TEST(FindModel, NamesTheNearestPresetWhenNothingIsThere) {
   }
 }
 
+TEST(FindModel, TakesCapitalsAndTheNameOnHuggingFace) {
+  for (const char* name : {"LLAMA-2-7B", "meta-llama/Llama-2-7b-hf", "META-LLAMA/llama-2-7b-hf"}) {
+    EXPECT_EQ(find_model(name, "", "").name, "llama-2-7b") << name;
+  }
+}
+
 TEST(FindModel, ReadsAFileWhenThePathExists) {
   const std::string path = std::string(PLANWRIGHT_SOURCE_DIR) + "/estimator/data/models/gpt2.json";
   EXPECT_EQ(parameter_counts(find_model(path, "command line", "--model")).total, 124'439'808);

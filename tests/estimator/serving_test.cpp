@@ -297,5 +297,31 @@ TEST(Wall, NamesTheAccountAndWhatCouldMoveIt) {
   EXPECT_EQ(caches.estimate().wall, Wall::moves);
 }
 
+TEST(Wall, NamesTensorParallelismWhereItCutsAnything) {
+  const auto is_moved = [](const Served& served, Account account, const char* technique) {
+    const auto by = movers(served.problem, served.candidate, account);
+    return std::find(by.begin(), by.end(), technique) != by.end();
+  };
+  const char* const kTp = "tensor parallelism";
+  EXPECT_TRUE(is_moved({"llama-3.1-8b", 4, 4096, 1}, Account::kv_cache, kTp));
+  EXPECT_FALSE(is_moved({"llama-3.1-8b", 8, 4096, 1}, Account::kv_cache, kTp)) << "8 key heads";
+  EXPECT_TRUE(is_moved({"llama-3.1-8b", 8, 4096, 1}, Account::parameters, kTp)) << "32 heads";
+  EXPECT_FALSE(is_moved({"deepseek-v3", 1, 4096, 1}, Account::kv_cache, kTp)) << "latent";
+  EXPECT_TRUE(is_moved({"mamba-2.8b", 1, 4096, 1}, Account::parameters, kTp));
+  EXPECT_FALSE(is_moved({"gpt-oss-120b", 1, 4096, 1}, Account::parameters, "quantised weights"))
+      << "its checkpoint has 4 bits";
+  Served cached("llama-3.1-8b", 1, 4096, 1);
+  EXPECT_TRUE(is_moved(cached, Account::kv_cache, "8-bit cache"));
+  EXPECT_TRUE(is_moved(cached.cache(CacheType::fp8), Account::kv_cache, "4-bit cache"));
+  EXPECT_FALSE(is_moved(cached.cache(CacheType::int4), Account::kv_cache, "4-bit cache"));
+}
+
+TEST(Serving, SaysWhatItsWeightsAreStoredAs) {
+  EXPECT_EQ(Served("llama-3.1-8b", 1, 4096, 1).estimate().serving->weight_format, "bf16");
+  EXPECT_EQ(Served("deepseek-v3", 8, 4096, 1).estimate().serving->weight_format, "fp8-block");
+  EXPECT_EQ(Served("llama-3.1-8b", 1, 4096, 1).weights("nf4").estimate().serving->weight_format,
+            "nf4");
+}
+
 }  // namespace
 }  // namespace planwright::estimator

@@ -102,6 +102,13 @@ const RefusedCase kRefused[] = {
     {"gemma-3-27b", R"({"text_config":{"model_type":"gemma3_txt"}})", "text_config.model_type",
      "must be gemma3_text", "gemma3_text"},
     {"gemma-3-27b", R"({"text_config":"absent"})", "text_config", "is missing", ""},
+    {"gemma-3-27b",
+     R"({"vision_config":{"model_type":"siglip_vision_model","hidden_size":1152,)"
+     R"("num_hidden_layers":27,"intermediate_size":4304,"patch_size":10000,)"
+     R"("image_size":896}})",
+     "vision_config.patch_size", "at most image_size = 896", "896"},
+    {"deepseek-v3", R"({"first_k_dense_replace":70})", "first_k_dense_replace",
+     "at most the 61 layers", "61"},
     {"llama-2-7b", R"({"model_type":"llava","text_config":7})", "text_config", "must be an object",
      ""},
     {"llama-2-7b", R"({"model_type":"llava","text_config":{"model_type":"lama"}})",
