@@ -58,7 +58,7 @@ TEST(DevicePresets, SocketsPeaksFollowFromTheirCores) {
   }
 }
 
-TEST(DevicePresets, CarryTheDataSheet) {
+TEST(DevicePresets, CarryTheDataSheet) {  // UR-049: dense peaks
   const DeviceSpec a100 = find("A100-SXM4-80GB");
   EXPECT_EQ(a100.bf16, FlopsPerSecond{312e12});
   EXPECT_EQ(a100.memory_bandwidth, BytesPerSecond{2039e9});
@@ -93,7 +93,7 @@ TEST(FindDevice, TakesAliasesSpellingsAndVendorsNames) {
   for (const NameCase& each : cases) EXPECT_EQ(find(each.given).name, each.found) << each.given;
 }
 
-TEST(FindDevice, NamesTheNearestForAnUnknownOne) {
+TEST(FindDevice, NamesTheNearestForAnUnknownOne) {  // UR-047
   const InputFault fault = fault_of("A100-SXM4-80GX");
   EXPECT_EQ(fault.file, "command line");
   EXPECT_EQ(fault.key, "--device");
