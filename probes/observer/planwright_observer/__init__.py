@@ -1,0 +1,1 @@
+"""Measures any PyTorch process from inside; README.md in the folder above says what it writes."""
