@@ -1,6 +1,6 @@
 """Trains the model of model.py as users do, knowing nothing of the observer.
 
-    torchrun train.py ddp|fsdp2|fsdp2-mixed|zero0|zero1|zero2|zero3 STEPS MICRO_BATCHES
+    torchrun train.py ddp|fsdp2|fsdp2-mixed|zero0|zero1|zero1-fp32|zero2|zero3 STEPS MICRO_BATCHES
 """
 
 import sys
@@ -46,14 +46,15 @@ def fsdp2(steps, micro_batches, mixed=False):
     eager(model, torch.optim.AdamW(model.parameters()), steps, micro_batches)
 
 
-def zero(stage, steps, micro_batches):
+def zero(stage, steps, micro_batches, more=()):
     import deepspeed
 
     deepspeed.init_distributed(dist_backend="gloo")
     buckets = {"reduce_bucket_size": 200000, "allgather_bucket_size": 200000}
     if stage == 3:
         buckets = {"reduce_bucket_size": 200000, "stage3_param_persistence_threshold": 1000}
-    config = {**DEEPSPEED, "gradient_accumulation_steps": micro_batches, "zero_optimization": {"stage": stage, **buckets}}
+    config = {**DEEPSPEED, "gradient_accumulation_steps": micro_batches, "zero_optimization": {"stage": stage, **buckets},
+              **dict(more)}
     model = the_model.build()
     engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
     for _ in range(steps * micro_batches):
@@ -66,7 +67,8 @@ def main(strategy, steps, micro_batches):
     torch.manual_seed(7)
     count = int(steps), int(micro_batches)
     if strategy.startswith("zero"):
-        zero(int(strategy[-1]), *count)
+        accumulation = {"data_types": {"grad_accum_dtype": "fp32"}} if strategy.endswith("fp32") else {}
+        zero(int(strategy[4]), *count, accumulation)
     elif strategy.startswith("fsdp2"):
         fsdp2(*count, mixed=strategy.endswith("mixed"))
     else:

@@ -9,6 +9,7 @@ from planwright_observer.tensors import within
 
 MASTERS = ("single_partition_of_fp32_groups", "fp32_partitioned_groups_flat", "fp32_groups_flat_partition",
            "fp32_groups_flat")
+TRAINED = ("bit16_groups", "fp16_groups", "bf16_groups")
 GRADIENTS = ("averaged_gradients", "grad_partitions_flat_buffer", "fp32_groups_gradients_flat")
 
 
@@ -20,6 +21,13 @@ def masters(wrappers):
     """In full precision, flat. ZeRO-3 hands them to the optimizer within only while it steps."""
     for wrapper in wrappers:
         for name in MASTERS:
+            yield from within(wrapper.__dict__.get(name))
+
+
+def trained(wrappers):
+    """The model's own parameters, which gradients are accumulated into."""
+    for wrapper in wrappers:
+        for name in TRAINED:
             yield from within(wrapper.__dict__.get(name))
 
 

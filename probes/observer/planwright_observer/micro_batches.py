@@ -1,7 +1,7 @@
 """Counts backward passes, by one parameter that a gradient is accumulated into once in each."""
 
 
-from planwright_observer import accounts
+from planwright_observer import accounts, deepspeed_parts
 
 
 class MicroBatches:
@@ -25,8 +25,6 @@ class MicroBatches:
 
 
 def counting_parameter(owners, optimizers):
-    """One that is trained, and stepped directly if there is any."""
-    candidates = [each for each in owners.parameters() if each.requires_grad and each.is_leaf]
-    own = {id(each) for each in accounts.stepped(owners, optimizers)}
-    direct = [each for each in candidates if id(each) in own]
-    return next(iter(direct + candidates), None)
+    """The first that is trained: DeepSpeed's wrappers know it, elsewhere it is the optimizer's own."""
+    candidates = [*deepspeed_parts.trained(owners.wrappers), *accounts.stepped(owners, optimizers)]
+    return next((each for each in candidates if each.requires_grad and each.is_leaf), None)
