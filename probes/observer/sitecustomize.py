@@ -29,5 +29,5 @@ def load_the_users_own():
 try:
     observe()
 except Exception as error:  # A run that cannot be observed still runs.
-    print(f"planwright observer: not started: {error!r}", file=sys.stderr)
+    print(f"planwright observer: not started: {type(error).__name__}: {error}", file=sys.stderr)
 load_the_users_own()

@@ -30,14 +30,23 @@ STEPS_WITH_ACCOUNTS = (1, 2)
 
 
 def start():
-    wanted = os.environ.get("PLANWRIGHT_OBSERVER_STEPS")
-    observer = Observer(os.environ["PLANWRIGHT_OBSERVER"], int(wanted) if wanted else None)
+    observer = Observer(os.environ["PLANWRIGHT_OBSERVER"], steps_wanted())
     torch_optimizer.register_optimizer_step_pre_hook(observer.before)
     torch_optimizer.register_optimizer_step_post_hook(observer.after)
     os.register_at_fork(after_in_child=observer.begin_counting)
     atexit.register(observer.at_exit)
     sys.excepthook = observer.told_of(sys.excepthook, lambda kind, error, trace: error)
     threading.excepthook = observer.told_of(threading.excepthook, lambda facts: facts.exc_value)
+
+
+def steps_wanted():
+    """None: as many as the script makes."""
+    given = os.environ.get("PLANWRIGHT_OBSERVER_STEPS", "")
+    if not given:
+        return None
+    if not given.isdecimal() or int(given) == 0:
+        raise ValueError(f"PLANWRIGHT_OBSERVER_STEPS = {given}: is not a number of steps, 1 or more")
+    return int(given)
 
 
 def versions():
@@ -90,7 +99,7 @@ def harmless(hook):
             hook(self, *arguments)
         except Exception as error:
             self.faulty = True
-            print(f"planwright observer: stopped observing: {error!r}", file=sys.stderr)
+            print(f"planwright observer: stopped observing: {type(error).__name__}: {error}", file=sys.stderr)
 
     return guarded
 

@@ -16,7 +16,7 @@ def start():
 
         observer.start()
     except Exception as error:  # A run that cannot be observed still runs.
-        print(f"planwright observer: not started: {error!r}", file=sys.stderr)
+        print(f"planwright observer: not started: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 class TorchFinder:
