@@ -5,6 +5,7 @@ import ctypes
 import os
 import pathlib
 
+PAGE = os.sysconf("SC_PAGE_SIZE")
 FUNCTIONS = ("current", "peak", "failures", "failed_bytes", "held_at_failure")
 
 
@@ -40,10 +41,9 @@ class CpuMemory:
     def read(self):
         """Bytes now and at their most since the last reset; of the process's whole life where they
         are the process's."""
-        resident, peak = resident_bytes()
-        if not self._count:
-            return {"current": resident, "peak": peak, "rss": resident, "rss_peak": peak}
-        return {"current": self._count["current"](), "peak": self._count["peak"](), "rss": resident, "rss_peak": peak}
+        if self._count:
+            return {"current": self._count["current"](), "peak": self._count["peak"]()}
+        return {"current": resident_bytes(), "peak": most_resident_bytes()}
 
     def reset_peak(self):
         if self._count:
@@ -60,10 +60,17 @@ class CpuMemory:
 
 
 def resident_bytes():
-    """Of this process: now, and at its most ever."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * PAGE
+
+
+def most_resident_bytes():
+    """Of the whole life of the process."""
     with open("/proc/self/status") as file:
-        sizes = dict(line.split(":", 1) for line in file if line.startswith(("VmRSS", "VmHWM")))
-    return [int(sizes[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")]
+        for line in file:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return None
 
 
 def proportional_bytes():

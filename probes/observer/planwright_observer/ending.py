@@ -26,6 +26,7 @@ def meet_peers():
             if time.monotonic() > deadline:
                 return "timed out"
             time.sleep(POLL_S)
+        work.wait()  # does not wait any more, but raises if a peer was lost
     except Exception as error:
         return f"failed: {type(error).__name__}"
     time.sleep(GRACE_S)

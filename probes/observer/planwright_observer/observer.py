@@ -14,7 +14,7 @@ import torch
 from torch.optim import optimizer as torch_optimizer
 
 from planwright_observer import accounts, cuda_memory, ending
-from planwright_observer.cpu_memory import CpuMemory, proportional_bytes
+from planwright_observer.cpu_memory import CpuMemory, most_resident_bytes, proportional_bytes, resident_bytes
 from planwright_observer.failures import Failures, out_of_memory
 from planwright_observer.micro_batches import MicroBatches, counting_parameter
 from planwright_observer.report import Report
@@ -186,6 +186,7 @@ class Observer:
             "skipped": skipped_by_scaler(optimizer),
             "device": device_of(optimizer),
             **self._memory(),
+            "rss": resident_bytes(),
             **(self._accounts() if self._has_accounts(self._steps) else {}),
         })
         if self._steps == self._wanted:
@@ -204,7 +205,7 @@ class Observer:
         owners, self._owners = self._owners or accounts.Owners(), None
         optimizers = list(self._optimizers)
         return {"accounts": {**accounts.held(owners, optimizers), **self._gradients}, "mesh": accounts.mesh(optimizers),
-                "pss": proportional_bytes(), "versions": versions(),
+                "rss_peak": most_resident_bytes(), "pss": proportional_bytes(), "versions": versions(),
                 "device_name": cuda_memory.name() if cuda_memory.in_use() else None}
 
     def _reset_peaks(self):

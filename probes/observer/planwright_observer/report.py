@@ -5,6 +5,7 @@ import os
 import sys
 import time
 
+ENCODER = json.JSONEncoder(allow_nan=False)
 SCHEMA = "planwright.observer/1"
 # Of torchrun, Slurm, Open MPI and MPICH, in this order.
 RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -27,13 +28,11 @@ def process_group():
     return None
 
 
-def placement():
-    place = {"rank": number_of(RANK), "world": number_of(WORLD), "rank_source": "environment"}
-    if distributed := process_group():
-        place.update(rank=distributed.get_rank(), world=distributed.get_world_size(), rank_source="torch.distributed")
-    elif place["rank"] is None:
-        place.update(rank=0, world=1, rank_source="none")
-    return {**place, "local_rank": number_of(LOCAL_RANK)}
+def placement_by_launcher():
+    rank, world, local_rank = number_of(RANK), number_of(WORLD), number_of(LOCAL_RANK)
+    if rank is None:
+        return {"rank": 0, "world": 1, "local_rank": None, "rank_source": "none"}
+    return {"rank": rank, "world": world, "local_rank": local_rank, "rank_source": "environment"}
 
 
 class Report:
@@ -43,7 +42,7 @@ class Report:
     def __init__(self, folder, start):
         self._folder = folder
         self._start = start
-        self._pid = self._path = self._file = None
+        self._pid = self._place = self._file = None
 
     def write(self, kind, facts):
         if not self.is_open():
@@ -59,16 +58,23 @@ class Report:
 
     def _open(self):
         self._pid = os.getpid()
-        self._path = self._path_of(placement()["rank"])
-        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        self._place = placement_by_launcher()
+        self._file = os.open(self._path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
-    def _path_of(self, rank):
-        return os.path.join(self._folder, f"rank-{rank}-{self._pid}.jsonl")
+    def _path(self):
+        return os.path.join(self._folder, f"rank-{self._place['rank']}-{self._pid}.jsonl")
 
     def _line(self, kind, facts):
-        place = placement()
-        line = {"schema": SCHEMA, "kind": kind, "time": time.time(), "pid": self._pid, **place, **facts}
-        os.write(self._file, (json.dumps(line, allow_nan=False) + "\n").encode())
-        if self._path != self._path_of(place["rank"]):
-            os.rename(self._path, self._path_of(place["rank"]))
-            self._path = self._path_of(place["rank"])
+        self._ask_process_group()
+        line = {"schema": SCHEMA, "kind": kind, "time": time.time(), "pid": self._pid, **self._place, **facts}
+        os.write(self._file, (ENCODER.encode(line) + "\n").encode())
+
+    def _ask_process_group(self):
+        """It knows the rank better than the launcher's variables, from when it is initialised."""
+        distributed = process_group()
+        if distributed is None or self._place["rank_source"] == "torch.distributed":
+            return
+        before = self._path()
+        self._place.update(rank=distributed.get_rank(), world=distributed.get_world_size(), rank_source="torch.distributed")
+        if self._path() != before:
+            os.rename(before, self._path())
