@@ -30,6 +30,11 @@ def kinds(run, rank=0):
     return [line["kind"] for line in run.reports[rank]]
 
 
+def graphs(run):
+    """That had been compiled after each iteration."""
+    return [int(line.split()[1]) for line in run.output[0].splitlines() if line.startswith("graphs")]
+
+
 class LoopsTest(unittest.TestCase):
     def test_a_step_is_one_of_the_optimizer_over_its_micro_batches(self):
         run = scenario("accumulated")
@@ -71,9 +76,14 @@ class LoopsTest(unittest.TestCase):
 
     def test_it_makes_nothing_compile_again(self):
         observed, alone = scenario("compiled"), scenario("compiled", PLANWRIGHT_OBSERVER="")
-        for run in (observed, alone):
-            self.assertEqual([line for line in run.output[0].splitlines() if line.startswith("graphs")], ["graphs 1"] * 6)
+        self.assertEqual((graphs(observed), graphs(alone)), ([1] * 6, [1] * 6))
         self.assertEqual(len(steps_of(observed.reports[0])), 6)
+
+    def test_a_step_that_is_itself_compiled_is_left_alone_and_not_seen(self):
+        observed, alone = scenario("compiled_step"), scenario("compiled_step", PLANWRIGHT_OBSERVER="")
+        self.assertEqual(observed.codes, [0], observed.output[0][-1500:])
+        self.assertEqual((graphs(observed), graphs(alone)), ([1] * 6, [1] * 6))
+        self.assertEqual(kinds(observed), ["start", "end"])
 
 
 class MemoryTest(unittest.TestCase):

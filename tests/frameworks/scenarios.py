@@ -149,6 +149,16 @@ def compiled():
         said("graphs", counts["unique_graphs"])
 
 
+def compiled_step():
+    model = small_model()
+    optimizer = torch.optim.AdamW(model.parameters())
+    step = torch.compile(lambda: optimizer.step(), backend="aot_eager")
+    for _ in range(ITERATIONS):
+        loss_of(model).backward()
+        step()
+        said("graphs", torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
 def unequal_ranks():
     torch.distributed.init_process_group("gloo")
     model = nn.parallel.DistributedDataParallel(small_model())

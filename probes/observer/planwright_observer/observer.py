@@ -89,11 +89,12 @@ def skipped_by_scaler(optimizer):
 
 
 def harmless(hook):
-    """A fault of the observer ends the observation and not the run."""
+    """A fault of the observer ends the observation and not the run. A step that torch.compile traces
+    is left as it is: it is not seen."""
 
     @functools.wraps(hook)
     def guarded(self, *arguments):
-        if self.faulty:
+        if torch.compiler.is_compiling() or self.faulty:
             return
         try:
             hook(self, *arguments)

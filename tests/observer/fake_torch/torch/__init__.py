@@ -16,6 +16,7 @@ class Module:
 
 version = types.SimpleNamespace(cuda=None)
 cuda = types.SimpleNamespace(is_initialized=lambda: False)
+compiler = types.SimpleNamespace(is_compiling=lambda: False)
 nn = types.SimpleNamespace(Module=Module)
 no_grad = contextlib.nullcontext
 Tensor = type("Tensor", (), {})
