@@ -59,6 +59,29 @@ class ReportTest(unittest.TestCase):
         oom = Observed(BEGIN + f'raise RuntimeError("{text}")').reports[0][1]
         self.assertEqual((oom["kind"], oom["requested"], oom["device"]), ("oom", 12345, "cpu"))
 
+    def test_on_cuda_a_step_has_the_allocators_figures_and_its_own_peak(self):
+        run = Observed(BEGIN + "o.step(); o.step(); o.step()", FAKE_CUDA="1", PLANWRIGHT_OBSERVER_STEPS="3")
+        steps = run.reports[0][1:4]
+        self.assertEqual([line["memory"]["peak"] for line in steps], [700, 100, 100])
+        self.assertEqual(steps[0]["memory"], {"current": 100, "peak": 700, "reserved": 1000, "reserved_peak": 2000,
+                                              "device_used": 5000, "device_total": 8000, "retries": 1})
+        self.assertEqual([steps[0][key] for key in ("memory_source", "device", "device_name", "synchronized")],
+                         ["cuda_caching_allocator", "cuda", "Fake 8000", False])
+        self.assertEqual(steps[0]["host_memory_source"], "process")
+        self.assertEqual(run.out, "synchronized\n")
+
+    def test_the_figures_of_a_cuda_allocation_are_kept(self):
+        text = ("CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 7.50 GiB of which 1.00 GiB is free.")
+        oom = Observed(BEGIN + f'raise torch.OutOfMemoryError("{text}")', FAKE_CUDA="1").reports[0][1]
+        self.assertEqual([oom[key] for key in ("kind", "device", "requested", "allocated", "reserved", "capacity", "caught")],
+                         ["oom", "cuda", 5 << 29, 100, 1000, 8000, False])
+
+    def test_one_that_is_caught_on_cuda_is_known_by_the_allocators_count(self):
+        code = "o.step(); torch.cuda.statistics['num_ooms'] = 1; o.step(); o.step()"
+        run = Observed(BEGIN + code, FAKE_CUDA="1")
+        self.assertEqual(run.kinds(), [["start", "step", "oom", "step", "step", "end"]])
+        self.assertEqual([run.reports[0][2][key] for key in ("step", "caught", "requested", "reserved")], [2, True, None, 1000])
+
     def test_another_error_is_not_taken_for_it(self):
         self.assertEqual(Observed(BEGIN + "raise RuntimeError('shape mismatch')").kinds(), [["start", "end"]])
 

@@ -1,1 +1,1 @@
-"""Measures any PyTorch process from inside; README.md in the folder above says what it writes."""
+"""Measures any PyTorch process from inside; docs/observer.md says what it writes."""

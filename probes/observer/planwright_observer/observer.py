@@ -1,5 +1,5 @@
 """Marks the steps of a training loop by torch's hooks around every optimizer's step, and writes a line
-for each. See README.md for what the lines say."""
+for each. docs/observer.md says what is in it."""
 
 import atexit
 import functools
@@ -30,7 +30,7 @@ STEPS_WITH_ACCOUNTS = (1, 2)
 
 
 def start():
-    observer = Observer(os.environ["PLANWRIGHT_OBSERVER"], steps_wanted())
+    observer = Observer(os.path.abspath(os.environ["PLANWRIGHT_OBSERVER"]), steps_wanted())
     torch_optimizer.register_optimizer_step_pre_hook(observer.before)
     torch_optimizer.register_optimizer_step_post_hook(observer.after)
     os.register_at_fork(after_in_child=observer.begin_counting)

@@ -47,7 +47,11 @@ def start_after(loader):
 
     def exec_module(module):
         execute(module)
-        sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, TorchFinder)]
-        start()
+        if any(isinstance(each, TorchFinder) for each in sys.meta_path):
+            sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, TorchFinder)]
+            start()
 
-    loader.exec_module = exec_module
+    try:
+        loader.exec_module = exec_module
+    except AttributeError:
+        print(f"planwright observer: not started: torch is loaded by {loader!r}, which cannot be followed", file=sys.stderr)
