@@ -141,6 +141,7 @@ class EndTest(unittest.TestCase):
     def test_nothing_of_it_is_left_running(self):
         run = scenario("with_loaders", steps=3)
         self.assertEqual((run.codes, column(run, "step")), ([0], [1, 2, 3]))
+        self.assertNotIn("ended after", run.output[0])  # loaders that outlive it keep its output open
         loaders = [int(line.split()[1]) for line in run.output[0].splitlines() if line.startswith("loader")]
         self.assertEqual(len(loaders), 2)
         deadline = time.monotonic() + 5

@@ -11,13 +11,15 @@ TEXTS = re.compile(r"out of memory|can't allocate memory|not enough memory|CUBLA
 REQUESTED = re.compile(r"tried to allocate ([\d.]+) (bytes|KiB|MiB|GiB)", re.I)
 CAPACITY = re.compile(r"total capacity of ([\d.]+) (bytes|KiB|MiB|GiB)")
 UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+# Its name before torch 2.5.
+DeviceOutOfMemory = getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
 LONGEST_MESSAGE = 1000
 
 
 def out_of_memory(error):
     """The exception among `error` and those that led to it that says so, or None."""
     while error is not None:
-        if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        if isinstance(error, (MemoryError, DeviceOutOfMemory)):
             return error
         if isinstance(error, RuntimeError) and TEXTS.search(str(error)):
             return error
@@ -41,7 +43,7 @@ class Failures:
     def of_exception(self, error):
         self._told = self.count()
         text = str(error)
-        on_cuda = isinstance(error, torch.OutOfMemoryError) or "CUDA" in text or "HIP" in text
+        on_cuda = isinstance(error, DeviceOutOfMemory) or "CUDA" in text or "HIP" in text
         figures = self._of_cuda() if on_cuda else {"device": "cpu", **self._cpu.last_failure()}
         # CUDA's texts round to two decimals; the CPU's allocator knows better.
         figures["requested"] = figures["requested"] or size_in(REQUESTED, text)

@@ -27,6 +27,7 @@ NOT_TRAINING = {"initialize_optimizer_states", "_init_optim_state"}
 FRAMES_TO_LOOK_AT = 12
 # The first of them is unlike the others, the second is the first with optimizer state.
 STEPS_WITH_ACCOUNTS = (1, 2)
+UNKNOWN_GRADIENTS = {"gradients": None, "communication": None}
 
 
 def start():
@@ -121,7 +122,7 @@ class Observer:
         self._steps = 0
         self._rounds = Rounds()
         self._micro_batches = MicroBatches()
-        self._gradients = {}
+        self._gradients = UNKNOWN_GRADIENTS
         self._owners = None
         self._boundary_s = None
         self._scan_s = 0.0  # of the current step, and not the run's
@@ -204,8 +205,9 @@ class Observer:
 
     def _accounts(self):
         owners, self._owners = self._owners or accounts.Owners(), None
+        gradients, self._gradients = self._gradients, UNKNOWN_GRADIENTS
         optimizers = list(self._optimizers)
-        return {"accounts": {**accounts.held(owners, optimizers), **self._gradients}, "mesh": accounts.mesh(optimizers),
+        return {"accounts": {**accounts.held(owners, optimizers), **gradients}, "mesh": accounts.mesh(optimizers),
                 "rss_peak": most_resident_bytes(), "pss": proportional_bytes(), "versions": versions(),
                 "device_name": cuda_memory.name() if cuda_memory.in_use() else None}
 
