@@ -28,6 +28,11 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
   return at;
 }
 
+/// One blank between two words stands for itself.
+bool parts_words(std::string_view text, std::size_t at) {
+  return at > 0 && at + 1 < text.size() && is_word(text[at - 1]) && is_word(text[at + 1]);
+}
+
 bool begins_word_inside(std::string_view text, std::size_t at) {
   return at > 0 && is_word(text[at]) && is_word(text[at - 1]);
 }
@@ -65,6 +70,11 @@ bool goes_on(std::string_view text, std::size_t at, Quantity quantity) {
   if (is_word(text[at])) return true;
   const bool digit_next = at + 1 < text.size() && is_digit(text[at + 1]);
   return digit_next && (text[at] == '.' || (text[at] == ':' && quantity == Quantity::seconds));
+}
+
+/// Nothing follows the number that could not be the beginning of more of it.
+bool may_go_on(std::string_view rest) {
+  return rest.find_first_not_of(" \t.,'_eE+-\xC2\xA0\xE2\x80\xAF\x89") == rest.npos;
 }
 
 bool fits(const Figure& figure, bool unit_is_known) {
@@ -146,7 +156,7 @@ void Pattern::add_text(std::string_view text) {
       at = skip_blanks(text, at);
       tokens_.push_back({Kind::blanks});
     } else {
-      while (at < text.size() && !is_blank(text[at])) ++at;
+      while (at < text.size() && (!is_blank(text[at]) || parts_words(text, at))) ++at;
       tokens_.push_back({Kind::text, std::string(text.substr(begin, at - begin))});
     }
   }
@@ -287,11 +297,11 @@ Pattern::Place Pattern::match_field(const LineText& line, std::size_t token, std
     figure.unit = unit.unit;
     end = std::max(letters, at);
     if (unit.length > 0) at = end = letters + unit.length;
-  } else if (its == Quantity::plain && scale_at(line.text, at) != 1) {
+  } else if (its != Quantity::whole && scale_at(line.text, at) != 1) {
     figure.number *= scale_at(line.text, at);
     end = ++at;
   }
-  if (line.cut && end >= line.text.size()) return {};
+  if (line.cut && may_go_on(line.text.substr(std::min(end, line.text.size())))) return {};
   if (!text_follows(line, token, at) && goes_on(line.text, at, its)) return {};
   if (!fits(figure, figure.unit != LogUnit::bare)) return {};
   figures.push_back(figure);

@@ -42,7 +42,7 @@ class TextSet {
   static std::size_t slot(const char* bytes) {
     std::uint32_t gram = 0;
     __builtin_memcpy(&gram, bytes, kGram);
-    return (gram * 2654435761U) >> 18;
+    return (gram * 2654435761U) >> 20;
   }
   template <class Found>
   void compare(std::string_view line, std::size_t at, std::uint16_t head,
@@ -56,7 +56,7 @@ class TextSet {
 
   std::vector<Text> texts_;
   std::vector<std::size_t> short_;  ///< those of less than four bytes
-  std::array<std::uint16_t, 1U << 14> heads_{};
+  std::array<std::uint16_t, 1U << 12> heads_{};
 };
 
 }  // namespace planwright::launcher
