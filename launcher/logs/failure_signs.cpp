@@ -77,7 +77,7 @@ constexpr FailureSign kSigns[] = {
     {environment, "ModuleNotFoundError: "},
     {environment, "No module named "},
     {environment, "ImportError: "},
-    {environment, "{^}{*}: command not found"},
+    {environment, ": command not found"},
     {environment, "can't open file"},
     {environment, "error while loading shared libraries"},
     {environment, "symbol lookup error"},
