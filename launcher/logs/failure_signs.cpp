@@ -108,7 +108,8 @@ constexpr FailureSign kSigns[] = {
 // Sources: pytorch/pytorch c10/cuda/CUDACachingAllocator.cpp @ 1.4, 1.13, 2.0 ("capacty"
 // until 2.1), 2.11; aten/src/ATen/mps/MPSAllocator.mm and c10/core/impl/alloc_cpu.cpp @ 2.11.
 constexpr std::string_view kDetails[] = {
-    "ried to allocate {oom_requested}",
+    "Tried to allocate {oom_requested}",
+    "tried to allocate {oom_requested}",
     "GPU {oom_device} has a total",
     "(GPU {oom_device};",
     "has a total capacity of {oom_capacity} of which",

@@ -82,7 +82,9 @@ bool LogBooks::of_another_loop(const LineFigures& figures) {
   return steps_total_ != total;
 }
 
-/// The line of the same rank and step, if it is the rank's last: bars are drawn again and again.
+/// The line of the same rank and step, if it is the rank's last. Bars are drawn again and again, at
+/// the end with the mean of the run: what is drawn first counts.
+/// Source: tqdm/tqdm tqdm/std.py @ 4.70, close().
 StepLine* LogBooks::known_step(const StepLine& line) {
   if (!line.step) return nullptr;
   const auto last = last_steps_.find(line.rank);
@@ -97,7 +99,7 @@ void LogBooks::add_step(Rank rank, const LineFigures& figures) {
   if (!time) return;
   const StepLine line{rank, figures.whole(Field::step), time->seconds, time->source};
   if (StepLine* const known = known_step(line)) {
-    if (line.source <= known->source) *known = line;
+    if (line.source < known->source) *known = line;
     return;
   }
   keep(steps_, line);

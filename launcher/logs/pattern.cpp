@@ -144,6 +144,8 @@ Pattern::Pattern(std::string_view text, const std::string& file, const std::stri
     }
   }
   add_text(piece);
+  const bool blanks_first = !tokens_.empty() && tokens_[0].kind == Kind::blanks;
+  if (blanks_first && !at_line_begin_) tokens_.erase(tokens_.begin());
   choose_anchor();
   if (const std::string rule = problem(); !rule.empty()) refuse(rule);
 }
@@ -288,6 +290,9 @@ Pattern::Place Pattern::match_field(const LineText& line, std::size_t token, std
   const auto number =
       number_at(line.text.substr(std::min(at, line.text.size())), line.decimal_comma);
   if (!number) return {};
+  const std::string_view digits = line.text.substr(at, number->length);
+  const bool fraction = digits.find(line.decimal_comma ? ',' : '.') != digits.npos;
+  if (its == Quantity::whole && fraction) return {};
   Figure figure{name.field, name.unit, number->value};
   at += number->length;
   std::size_t end = at;  // of all that belongs to the number

@@ -24,6 +24,7 @@ const launcher::LogFormat& log_format() {
               "train_mem_gpu_alloc_delta{=}{allocated_peak_part}",
               "train_mem_gpu_peaked_delta{=}{allocated_peak_part}",
           },
+      .ignored = {": {number}%|"},
       .binary_units = true,
   };
   return format;
