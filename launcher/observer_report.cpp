@@ -63,14 +63,23 @@ ObservedMemory memory_of(const Line& memory) {
           .device_total = bytes(memory, "device_total")};
 }
 
+/// An account has an entry for each kind of device on which it holds anything.
+std::optional<Bytes> on_device(const Line& accounts, const char* account,
+                               const std::string& device) {
+  const auto found = accounts.find(account);
+  if (found == accounts.end() || !found->is_object()) return std::nullopt;
+  return found->contains(device) ? bytes(*found, device.c_str()) : Bytes{};
+}
+
 std::optional<ObservedAccounts> accounts_of(const Line& line) {
   const auto found = line.find("accounts");
   if (found == line.end() || !found->is_object()) return std::nullopt;
-  return ObservedAccounts{.parameters = bytes(*found, "parameters"),
-                          .gradients = bytes(*found, "gradients"),
-                          .optimizer = bytes(*found, "optimizer"),
-                          .communication = bytes(*found, "communication"),
-                          .buffers = bytes(*found, "buffers")};
+  const std::string device = text(line, "device");
+  return ObservedAccounts{.parameters = on_device(*found, "parameters", device),
+                          .gradients = on_device(*found, "gradients", device),
+                          .optimizer = on_device(*found, "optimizer", device),
+                          .communication = on_device(*found, "communication", device),
+                          .buffers = on_device(*found, "buffers", device)};
 }
 
 ObservedStep step_of(const Line& line) {

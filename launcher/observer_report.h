@@ -22,7 +22,7 @@ struct ObservedMemory {
   bool operator==(const ObservedMemory&) const = default;
 };
 
-/// Bytes of tensors that have one of these uses, this rank's part alone.
+/// Bytes of tensors on the step's device that have one of these uses, this rank's part alone.
 struct ObservedAccounts {
   std::optional<Bytes> parameters, gradients, optimizer, communication, buffers;
   bool operator==(const ObservedAccounts&) const = default;

@@ -22,7 +22,9 @@ const char* const kAsObserved =
     "line() { echo '{\"schema\":\"planwright.observer/1\",\"kind\":\"'$1'\",\"pid\":'$$',\"rank\":"
     "'$rank',\"world\":2,'\"$2\"'}' >> \"$PLANWRIGHT_OBSERVER/rank-$rank-1.jsonl\"; }\n"
     "step() { line step '\"step\":'$1',\"time_s\":'$2',\"memory_source\":\"counting_allocator\","
-    "\"memory\":{\"current\":100,\"peak\":'$3'},\"rss\":5000,\"versions\":{\"torch\":\"2.11.0\"}'; "
+    "\"memory\":{\"current\":100,\"peak\":'$3'},\"rss\":5000,\"device\":\"cpu\","
+    "\"accounts\":{\"parameters\":{\"cpu\":40},\"gradients\":null,\"optimizer\":{}},"
+    "\"versions\":{\"torch\":\"2.11.0\"}'; "
     "}\n";
 
 class CommandProcess : public ::testing::Test {
@@ -78,6 +80,11 @@ TEST_F(CommandProcess, IsMeasuredByTheObserver) {
   EXPECT_EQ(measured.tokens_per_second_per_device, 600 / 0.375);
   EXPECT_EQ(measured.allocated_peak(), Bytes{400}) << "of the measured steps";
   EXPECT_EQ(measured.ranks.front().rss_peak, Bytes{5000});
+  EXPECT_EQ(
+      measured.ranks.front().held,
+      (HeldBytes{
+          .parameters = Bytes{40}, .gradients = {}, .optimizer = Bytes{}, .communication = {}}))
+      << "none is known to be 0, unknown is not";
   EXPECT_EQ(ended.outcome.environment.at("torch"), "2.11.0");
   EXPECT_EQ(ended.outcome.environment.at("memory_source"), "counting_allocator");
 }
