@@ -165,7 +165,11 @@ void LogBooks::add_memory(Rank rank, const LineFigures& figures) {
     if (of_rank == nullptr && !has_room_for(rank)) return;
     if (of_rank == nullptr) of_rank = &summary_.memory[rank];
     auto& kept = of_rank->*kind.member;
-    kind.largest ? keep_largest(kept, memory_figure(*stated)) : void(kept = memory_figure(*stated));
+    if (kind.largest) {
+      keep_largest(kept, memory_figure(*stated));
+    } else {
+      kept = memory_figure(*stated);
+    }
   }
 }
 
@@ -175,7 +179,7 @@ bool LogBooks::has_room_for(Rank rank) const {
 
 void LogBooks::add_peak_part(Rank rank, std::size_t pattern, const Stated& bytes) {
   if (!has_room_for(rank)) return;
-  summary_.memory[rank];
+  summary_.memory.try_emplace(rank);
   peak_parts_[{rank, pattern}] = memory_figure(bytes).bytes;
 }
 

@@ -236,6 +236,7 @@ bool Pattern::match_rest(const LineText& line, std::size_t token, std::size_t at
                          std::vector<Figure>& figures) const {
   const std::size_t known = figures.size();
   std::size_t star = tokens_.size(), star_at = 0, star_figures = 0;
+  int tries = 0;
   while (token < tokens_.size()) {
     if (tokens_[token].kind == Kind::any) {
       star = token++;
@@ -251,6 +252,10 @@ bool Pattern::match_rest(const LineText& line, std::size_t token, std::size_t at
     }
     figures.resize(star < tokens_.size() ? star_figures : known);
     if (star == tokens_.size()) return false;
+    if (++tries > kMostTries) {
+      figures.resize(known);
+      return false;
+    }
     const std::size_t text = tokens_[star + 1].kind == Kind::blanks ? star + 2 : star + 1;
     star_at = line.text.find(tokens_[text].text, token == text ? star_at : star_at + 1);
     if (star_at == line.text.npos) {

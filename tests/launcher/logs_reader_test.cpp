@@ -99,7 +99,8 @@ TEST(LogReader, TakesARankFromTheLineIfNoneStandsBeforeIt) {
 }
 
 TEST(LogReader, RefusesAFormatThatIsNone) {
-  EXPECT_THROW(LogReader({{.name = "f", .lines = {"time {nothing}"}}}), InputError);
+  const std::vector<LogFormat> formats{{.name = "f", .lines = {"time {nothing}"}}};
+  EXPECT_THROW(LogReader{formats}, InputError);
 }
 
 TEST(LogReader, SaysHowManyStepsWentBeforeAFailure) {

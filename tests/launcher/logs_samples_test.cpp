@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -138,7 +139,7 @@ TEST(LogSamples, GiveTheCauseOfTheEnd) {
   for (const Sample& sample : kSamples) {
     const auto cause = cause_in_log(read(sample));
     EXPECT_EQ(cause ? cause->failure.kind : OutcomeKind::ok, sample.kind) << sample.file;
-    if (cause) EXPECT_EQ(cause->rank.value_or(-1), sample.rank) << sample.file;
+    EXPECT_EQ(cause ? cause->rank.value_or(-1) : -1, sample.rank) << sample.file;
   }
 }
 
