@@ -177,7 +177,7 @@ LaunchConfig emit(const EmitRequest& request) {
   config.warnings = user_code_warnings(request);
   add_script_warnings(config, request);
   add_model_warnings(config, request);
-  return finished(std::move(config), request);
+  return finished(std::move(config), request, {"1.15.0"});
 }
 
 }  // namespace planwright::targets::accelerate

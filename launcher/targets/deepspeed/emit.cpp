@@ -101,7 +101,7 @@ LaunchConfig emit(const EmitRequest& request) {
   config.warnings = user_code_warnings(request);
   add_model_warnings(config, request);
   add_state_warnings(config, request);
-  return finished(std::move(config), request);
+  return finished(std::move(config), request, {"0.19.8"});
 }
 
 }  // namespace planwright::targets::deepspeed
