@@ -17,17 +17,19 @@ namespace {
 using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
+/// The script is not given --local_rank, as it is not by torchrun.
 std::vector<std::string> own_launcher(const EmitRequest& request) {
   const ClusterSpec& cluster = request.plan.problem.cluster;
   const std::string ranks = fmt::format("--num_gpus={}", cluster.per_node);
-  if (cluster.nodes == 1) return {"deepspeed", ranks};
+  if (cluster.nodes == 1) return {"deepspeed", ranks, "--no_local_rank"};
   return {"deepspeed",
           "--hostfile",
           path_of(request, "hostfile"),
           fmt::format("--num_nodes={}", cluster.nodes),
           ranks,
           fmt::format("--master_addr={}", kHeadNodePlaceholder),
-          fmt::format("--master_port={}", kPort)};
+          fmt::format("--master_port={}", kPort),
+          "--no_local_rank"};
 }
 
 std::string hostfile(const EmitRequest& request) {
