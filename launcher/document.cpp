@@ -1,7 +1,5 @@
 #include "launcher/document.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -14,8 +12,8 @@ namespace planwright::launcher {
 namespace {
 
 /// With a point, without which YAML 1.1 takes 1e-05 for text.
-std::string real_text(double value) {
-  std::string text = fmt::format("{}", value);
+std::string real_text(const Json& value) {
+  std::string text = value.dump();
   const std::size_t exponent = text.find('e');
   if (exponent == std::string::npos || text.find('.') < exponent) return text;
   return text.insert(exponent, ".0");
@@ -44,7 +42,7 @@ std::string value_text(const Json& value, Format format) {
     const auto& text = value.get_ref<const std::string&>();
     return format == Format::yaml && is_plain(text) ? text : in_quotes(text);
   }
-  if (value.is_number_float()) return real_text(value.get<double>());
+  if (value.is_number_float()) return real_text(value);
   if (!value.is_array()) return value.dump();
   std::string list;
   for (const Json& each : value) list += (list.empty() ? "" : ", ") + value_text(each, format);

@@ -90,7 +90,8 @@ TEST(DeepspeedEmit, StartsThroughTorchrunAndThroughDeepspeedsLauncher) {
   const auto words = testing::words_of_script(testing::text_of(config, "launch_deepspeed.sh"));
   EXPECT_EQ(words[0], "deepspeed");
   EXPECT_EQ(words[1], "--num_gpus=8");
-  EXPECT_EQ(std::vector(words.begin() + 2, words.end()),
+  EXPECT_EQ(words[2], "--no_local_rank");
+  EXPECT_EQ(std::vector(words.begin() + 3, words.end()),
             std::vector(config.command.begin() + 3, config.command.end()));
 
   asked.plan.problem.cluster.nodes = 2;

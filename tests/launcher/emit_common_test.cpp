@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -141,6 +142,15 @@ TEST(EveryEmitter, StartsTheSameLineOnEachOfSeveralNodes) {
     EXPECT_NE(all.find("HEAD_NODE"), std::string::npos) << each.target;
     EXPECT_NE(all.find("c10d"), std::string::npos) << each.target;
     EXPECT_TRUE(testing::warns(config, "HEAD_NODE", "2 nodes")) << each.target;
+  }
+}
+
+TEST(EveryEmitter, SaysWhichVersionItWasCheckedWith) {
+  for (const Emitter& each : kEmitters) {
+    EmitRequest request = request_of(each);
+    EXPECT_FALSE(testing::warns(each.emit(request), "checked with")) << each.target;
+    request.plan.problem.target_version = "0.1.7";
+    EXPECT_TRUE(testing::warns(each.emit(request), "checked with", "the plan is for 0.1.7"));
   }
 }
 

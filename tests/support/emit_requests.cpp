@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -35,6 +34,10 @@ launcher::EmitRequest emit_request(const std::string& target, const std::string&
   problem.model = llama_8b();
   problem.cluster.device.name = "H100 SXM 80GB";
   problem.cluster.device.kind = DeviceKind::cuda;
+  problem.cluster.device.memory = problem.cluster.device.memory_stated = Bytes{80'000'000'000};
+  problem.cluster.device.memory_bandwidth = BytesPerSecond{3.35e12};
+  problem.cluster.device.bf16 = FlopsPerSecond{989e12};
+  problem.cluster.links = {{"nvlink", BytesPerSecond{4.5e11}, Seconds{1e-6}, 8}};
   problem.cluster.per_node = 8;
   problem.workload.seq = 4096;
   problem.workload.global_batch = 64;

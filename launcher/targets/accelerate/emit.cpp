@@ -139,13 +139,10 @@ void add_script_warnings(LaunchConfig& config, const EmitRequest& request) {
 
 void add_model_warnings(LaunchConfig& config, const EmitRequest& request) {
   const auto& [problem, c, evidence] = request.plan;
-  if (!uses_fsdp(c)) {
-    const std::string type =
-        torch_name(problem.workload.recipe.master.value_or(problem.workload.recipe.storage));
-    if (engine_of(c) != Engine::deepspeed) {
-      config.warnings.push_back(fmt::format(
-          "weights of {} are your script's to load: from_pretrained(dtype=torch.{})", type, type));
-    }
+  if (!uses_fsdp(c) && engine_of(c) != Engine::deepspeed) {
+    const std::string type = torch_name(updated_type(problem.workload.recipe));
+    config.warnings.push_back(fmt::format(
+        "weights of {} are your script's to load: from_pretrained(dtype=torch.{})", type, type));
   }
   if (c.tp > 1) {
     config.warnings.push_back(fmt::format(
@@ -177,7 +174,7 @@ LaunchConfig emit(const EmitRequest& request) {
   config.warnings = user_code_warnings(request);
   add_script_warnings(config, request);
   add_model_warnings(config, request);
-  return finished(std::move(config), request);
+  return finished(std::move(config), request, {"1.15.0"});
 }
 
 }  // namespace planwright::targets::accelerate

@@ -17,17 +17,19 @@ namespace {
 using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
+/// The script is not given --local_rank, as it is not by torchrun.
 std::vector<std::string> own_launcher(const EmitRequest& request) {
   const ClusterSpec& cluster = request.plan.problem.cluster;
   const std::string ranks = fmt::format("--num_gpus={}", cluster.per_node);
-  if (cluster.nodes == 1) return {"deepspeed", ranks};
+  if (cluster.nodes == 1) return {"deepspeed", ranks, "--no_local_rank"};
   return {"deepspeed",
           "--hostfile",
           path_of(request, "hostfile"),
           fmt::format("--num_nodes={}", cluster.nodes),
           ranks,
           fmt::format("--master_addr={}", kHeadNodePlaceholder),
-          fmt::format("--master_port={}", kPort)};
+          fmt::format("--master_port={}", kPort),
+          "--no_local_rank"};
 }
 
 std::string hostfile(const EmitRequest& request) {
@@ -101,7 +103,7 @@ LaunchConfig emit(const EmitRequest& request) {
   config.warnings = user_code_warnings(request);
   add_model_warnings(config, request);
   add_state_warnings(config, request);
-  return finished(std::move(config), request);
+  return finished(std::move(config), request, {"0.19.8"});
 }
 
 }  // namespace planwright::targets::deepspeed

@@ -12,7 +12,6 @@ constexpr const char* kZeroConfig =
 constexpr const char* kEngine = "deepspeedai/DeepSpeed deepspeed/runtime/engine.py @ 0.19.8";
 constexpr const char* kPipeEngine =
     "deepspeedai/DeepSpeed deepspeed/runtime/pipe/engine.py @ 0.19.8";
-constexpr const char* kMics = "deepspeedai/DeepSpeed deepspeed/runtime/zero/mics.py @ 0.19.8";
 constexpr const char* kAutoTp =
     "deepspeedai/DeepSpeed deepspeed/module_inject/tp_shard.py @ 0.19.8";
 constexpr const char* kCheckpointing =
@@ -92,7 +91,7 @@ std::vector<Rule> emit_rules() {
       one_context_rank(kConfig),
       no_expert_ranks(kConfig),
       no_sequence_parallel(kConfig),
-      no_replicas(kMics),
+      no_replicas(kConfig),
       equal_stages(kPipeEngine),
       recompute_among({RecomputeKind::none, RecomputeKind::full}, kCheckpointing),
       precision_among({Precision::bf16, Precision::fp16, Precision::fp32}, kConfig),

@@ -65,7 +65,7 @@ LaunchConfig emit(const EmitRequest& request) {
   config.files.push_back({path, json.dump(2) + "\n"});
   config.command = command_of(request, torchrun(request), {"--settings", path});
   config.warnings = adapter_warnings(request);
-  return finished(std::move(config), request);
+  return finished(std::move(config), request, {"2.11.0"});
 }
 
 }  // namespace planwright::targets::fsdp

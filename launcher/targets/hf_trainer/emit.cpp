@@ -162,7 +162,7 @@ LaunchConfig emit(const EmitRequest& request) {
     config.environment["DS_ACCELERATOR"] = "cpu";
   }
   add_warnings(config, request);
-  return finished(std::move(config), request);
+  return finished(std::move(config), request, {"5.23.0"});
 }
 
 }  // namespace planwright::targets::hf_trainer

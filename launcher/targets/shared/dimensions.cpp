@@ -1,6 +1,7 @@
 #include "launcher/targets/shared/dimensions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace planwright::targets {

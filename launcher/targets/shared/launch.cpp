@@ -25,6 +25,22 @@ bool has_several_nodes(const EmitRequest& request) {
   return request.plan.problem.cluster.nodes > 1;
 }
 
+/// A version without its last part: "0.19" of "0.19.8".
+std::string series(const std::string& version) { return version.substr(0, version.rfind('.')); }
+
+void warn_of_version(LaunchConfig& config, const Problem& problem,
+                     const std::vector<std::string>& checked) {
+  const bool known = std::any_of(checked.begin(), checked.end(), [&](const std::string& each) {
+    return series(each) == series(problem.target_version);
+  });
+  if (known) return;
+  config.warnings.push_back(
+      fmt::format("these files were checked with {} {}, and the plan is for {}: names and defaults "
+                  "may differ",
+                  problem.target, join_words(checked),
+                  problem.target_version.empty() ? "no version" : problem.target_version));
+}
+
 }  // namespace
 
 void require_expressible(const EmitRequest& request, const std::vector<Rule>& rules) {
@@ -88,7 +104,9 @@ std::vector<std::string> user_code_warnings(const EmitRequest& request) {
   return warnings;
 }
 
-LaunchConfig finished(LaunchConfig config, const EmitRequest& request) {
+LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
+                      const std::vector<std::string>& checked) {
+  warn_of_version(config, request.plan.problem, checked);
   if (request.script.empty() &&
       config.command.end() !=
           std::find(config.command.begin(), config.command.end(), kScriptPlaceholder)) {

@@ -40,8 +40,9 @@ std::vector<std::string> adapter_warnings(const launcher::EmitRequest& request);
 std::vector<std::string> user_code_warnings(const launcher::EmitRequest& request);
 
 /// Adds what every target's folder has: launch.sh with the command, plan.json (which
-/// `--plan` reads) and origin.json; and the evidence.
-launcher::LaunchConfig finished(launcher::LaunchConfig config,
-                                const launcher::EmitRequest& request);
+/// `--plan` reads) and origin.json; the evidence; and a warning unless the plan's target version is
+/// one of `checked`, with which such files were tried, or differs from it in its last part only.
+launcher::LaunchConfig finished(launcher::LaunchConfig config, const launcher::EmitRequest& request,
+                                const std::vector<std::string>& checked);
 
 }  // namespace planwright::targets

@@ -119,7 +119,7 @@ LaunchConfig emit(const EmitRequest& request) {
     add_toml(config, request);
   }
   add_warnings(config, request);
-  return finished(std::move(config), request);
+  return finished(std::move(config), request, {"0.2.2", "0.3.0"});
 }
 
 }  // namespace planwright::targets::torchtitan

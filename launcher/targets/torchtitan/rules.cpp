@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "estimator/spec/model_part.h"
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
 #include "launcher/targets/torchtitan/models.h"
