@@ -84,7 +84,7 @@ std::string quoted(std::string text) {
   return fmt::format("\"{}\"", text);
 }
 
-std::string value(fuzz::Choices& choices) {
+std::string toml_value(fuzz::Choices& choices) {
   const std::size_t chosen = choices.below(std::size(kValues) + 4);
   return chosen < std::size(kValues) ? kValues[chosen] : quoted(choices.text(12));
 }
@@ -102,7 +102,7 @@ std::string settings_text(fuzz::Choices& choices) {
         text += fmt::format("{} = {}\n", toml_spelling(key.name),
                             key.name == "model" ? "\"gpt2\"" : "64");
       } else if (here ? choice % 8 == 0 && choice > 0 : choice == 255) {
-        text += fmt::format("{} = {}\n", toml_spelling(key.name), value(choices));
+        text += fmt::format("{} = {}\n", toml_spelling(key.name), toml_value(choices));
       }
     }
   }
@@ -112,12 +112,12 @@ std::string settings_text(fuzz::Choices& choices) {
 std::string cluster_text(fuzz::Choices& choices) {
   std::string text;
   for (const char* key : {"host_memory", "pcie", "price_per_device_hour", "links"}) {
-    if (choices.byte() % 2 == 1) text += fmt::format("{} = {}\n", key, value(choices));
+    if (choices.byte() % 2 == 1) text += fmt::format("{} = {}\n", key, toml_value(choices));
   }
   for (int link = 0; link < 3 && choices.byte() % 2 == 1; ++link) {
     text += "[[link]]\n";
     for (const char* key : {"name", "bandwidth", "latency_us", "span", "width"}) {
-      if (choices.byte() % 8 != 1) text += fmt::format("{} = {}\n", key, value(choices));
+      if (choices.byte() % 8 != 1) text += fmt::format("{} = {}\n", key, toml_value(choices));
     }
   }
   return text;
