@@ -104,7 +104,8 @@ ObservedFull full_of(const Line& line) {
 }
 
 void note_versions(const Line& line, ObservedProcess& process) {
-  for (const auto& [name, version] : object(line, "versions").items()) {
+  const Line versions = object(line, "versions");
+  for (const auto& [name, version] : versions.items()) {
     if (version.is_string()) process.versions[name] = version.get<std::string>();
   }
 }
