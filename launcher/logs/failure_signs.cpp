@@ -40,6 +40,7 @@ constexpr FailureSign kSigns[] = {
     {host_out_of_memory, "Out of memory: Killed process", any_level},
     {host_out_of_memory, "oom-kill event", any_level},
     {host_out_of_memory, "oom_kill event", any_level},
+    {host_out_of_memory, "oom_kill events", any_level},
     {host_out_of_memory, "OOMKilled", any_level},
     {host_out_of_memory, "Some of your processes may have been killed by the cgroup out-of-memory"},
     {host_out_of_memory, "OUT_OF_MEMORY"},

@@ -13,8 +13,9 @@ namespace planwright::launcher {
 ///     train_steps_per_second{=}{mean_steps_per_s}
 ///
 /// Its text stands in the line as it is, except that a blank that does not part two words stands
-/// for any number of blanks, none included. It may begin anywhere in the line, but not inside a
-/// word: "loss" is not found in "eval_loss". In braces:
+/// for any number of blanks, none included. It may stand anywhere in the line, but its text neither
+/// begins nor ends inside a word: "loss" is not found in "eval_loss". A pattern that begins with a
+/// figure is not found where : or = follows it. In braces:
 ///
 ///     {*}        anything; the text behind it is looked for
 ///     {=}        what stands between a key and its value: : or = with blanks and quotes about it

@@ -201,7 +201,12 @@ void Pattern::choose_anchor() {
 }
 
 bool Pattern::find(const LineText& line, std::vector<Figure>& figures) const {
-  if (at_line_begin_) return match_rest(line, 0, 0, figures);
+  const std::size_t known = figures.size();
+  if (at_line_begin_) {
+    const bool found = match_rest(line, 0, 0, figures);
+    if (!found) figures.resize(known);
+    return found;
+  }
   std::size_t first = 0;
   while (tokens_[first].kind != Kind::text) ++first;
   const std::string& text = tokens_[first].text;
@@ -212,6 +217,7 @@ bool Pattern::find(const LineText& line, std::vector<Figure>& figures) const {
             ? match_leading_field(line, at, first, figures)
             : !begins_word_inside(line.text, at) && match_rest(line, first, at, figures);
     if (found) return true;
+    figures.resize(known);
     at = line.text.find(text, at + 1);
   }
   return false;
@@ -224,17 +230,13 @@ bool Pattern::match_leading_field(const LineText& line, std::size_t text_at, std
                          (its == Quantity::seconds || its == Quantity::bytes);
   const std::size_t begin = begin_of_number(line.text, text_at, with_unit);
   if (begin >= text_at || begins_word_inside(line.text, begin)) return false;
-  const std::size_t known = figures.size();
   const Place field = match_field(line, 0, begin, figures);
   const bool ends_here = field.found && skip_blanks(line.text, field.end) == text_at;
-  if (ends_here && match_rest(line, text_token, text_at, figures)) return true;
-  figures.resize(known);
-  return false;
+  return ends_here && match_rest(line, text_token, text_at, figures);
 }
 
 bool Pattern::match_rest(const LineText& line, std::size_t token, std::size_t at,
                          std::vector<Figure>& figures) const {
-  const std::size_t known = figures.size();
   std::size_t star = tokens_.size(), star_at = 0, star_figures = 0;
   int tries = 0;
   while (token < tokens_.size()) {
@@ -250,22 +252,24 @@ bool Pattern::match_rest(const LineText& line, std::size_t token, std::size_t at
       ++token;
       continue;
     }
-    figures.resize(star < tokens_.size() ? star_figures : known);
-    if (star == tokens_.size()) return false;
-    if (++tries > kMostTries) {
-      figures.resize(known);
-      return false;
-    }
+    if (star == tokens_.size() || ++tries > kMostTries) return false;
+    figures.resize(star_figures);
     const std::size_t text = tokens_[star + 1].kind == Kind::blanks ? star + 2 : star + 1;
     star_at = line.text.find(tokens_[text].text, token == text ? star_at : star_at + 1);
-    if (star_at == line.text.npos) {
-      figures.resize(known);
-      return false;
-    }
+    if (star_at == line.text.npos) return false;
     at = star_at;
     token = text;
   }
-  return true;
+  return ends_well(line.text, at);
+}
+
+/// Not inside a word. And if a number stood before the text, the text is not the key of the next
+/// one, as in "time 0.5 tokens/s: 800".
+bool Pattern::ends_well(std::string_view line, std::size_t end) const {
+  if (tokens_.back().kind == Kind::text && end < line.size() && begins_word_inside(line, end)) {
+    return false;
+  }
+  return tokens_[0].kind != Kind::field || !behind_equals(line, end);
 }
 
 Pattern::Place Pattern::match_token(const LineText& line, std::size_t token, std::size_t at,

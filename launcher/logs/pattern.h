@@ -57,6 +57,7 @@ class Pattern {
                     std::vector<Figure>& figures) const;
   Place match_field(const LineText& line, std::size_t token, std::size_t at,
                     std::vector<Figure>& figures) const;
+  bool ends_well(std::string_view line, std::size_t end) const;
   bool text_follows(const LineText& line, std::size_t token, std::size_t at) const;
 
   std::vector<Token> tokens_;

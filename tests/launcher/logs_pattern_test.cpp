@@ -46,6 +46,8 @@ TEST(LogPattern, FindsItsFiguresWhereverTheyStand) {
       {"{tokens_per_s} tokens/s", "at 12,345 tokens/s now", "12345"},
       {"{tokens_per_s} tokens/s", "at 12.5k tokens/s", "12500"},
       {"{tokens_per_s} tokens/s", "no tokens/s, then 7 tokens/s", "7"},
+      {"{tokens_per_s} tokens/s", "time 0.5 tokens/s: 7", "-"},
+      {"{tokens_per_s} tokens/s", "time 0.5 tokens/sec 7", "-"},
       {"{step_time}/step", "812.5 ms/step", "812.5ms"},
       {"{step_time}/step", "812.5ms/step", "812.5ms"},
       {"{step_s}s/it", " 2.00s/it]", "2s"},
