@@ -38,7 +38,7 @@ TEST(LogTable, RefusesWhatItDoesNotKnow) {
       {"line = ['x']", "launch.log.line", "lines"},
       {"lines = 'step {step}'", "launch.log.lines", ""},
       {"lines = [1]", "launch.log.lines", ""},
-      {"lines = ['step {stp}']", "launch.log.lines", "step"},
+      {"lines = ['step {stp}']", "launch.log.lines", "{step}"},
       {"ignored = ['x']", "launch.log.ignored", ""},
       {"keys = 1", "launch.log.keys", ""},
       {"keys = {ab = 1}", "launch.log.keys.ab", ""},
