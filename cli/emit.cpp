@@ -5,10 +5,10 @@
 #include "cli/console.h"
 #include "cli/print_probe.h"
 #include "cli/problem_input.h"
-#include "cli/shell.h"
 #include "cli/storage_input.h"
 #include "cli/targets.h"
 #include "cli/verbs.h"
+#include "launcher/shell.h"
 #include "studies/history.h"
 #include "studies/store.h"
 
@@ -138,7 +138,7 @@ int run_emit(const Arguments& arguments) {
   launcher::write_files(config, line.settings.marked(Table::none, "force"));
 
   tell(config, request.plan, console);
-  console.print(shell_line(config.command, config.environment) + "\n");
+  console.print(launcher::shell_line(config.command, config.environment) + "\n");
   Json json{{"schema", "planwright.emit/1"}};
   json.update(launcher::to_json(config));
   console.print_json(json);

@@ -8,9 +8,9 @@
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
-#include "cli/shell.h"
 #include "estimator/spec/json.h"
 #include "launcher/plan_file.h"
+#include "launcher/shell.h"
 
 namespace planwright::cli {
 namespace {
@@ -162,9 +162,9 @@ std::string result_text(const Problem& problem, const TuneResult& result, const 
   if (!plan.dropped.empty()) text += "\n" + dropped_table(plan, paint);
   text += "\n" + summary_text(result);
   if (plan.winner) {
-    text += fmt::format("write the launch files: {}\n", shell_line(result.emit));
+    text += fmt::format("write the launch files: {}\n", launcher::shell_line(result.emit));
     text += fmt::format("then launch it:         {}\n",
-                        shell_line(result.launch.command, result.launch.environment));
+                        launcher::shell_line(result.launch.command, result.launch.environment));
   }
   return text;
 }

@@ -1,10 +1,12 @@
-# Sourced by ./dev. set_up [worker] [peers] [checks] installs what is missing and nothing else; when
-# nothing is, it takes a fraction of a second and never touches the network.
+# Sourced by ./dev. set_up [worker] [peers] [frameworks] [checks] installs what is missing and nothing
+# else; when nothing is, it takes a fraction of a second and never touches the network.
 
 build_packages="ca-certificates cmake g++ git libbenchmark-dev libceres-dev libcxxopts-dev libeigen3-dev
   libfmt-dev libgmock-dev libgtest-dev libsqlite3-dev libsqlitecpp-dev libtomlplusplus-dev libyaml-cpp-dev
   ninja-build nlohmann-json3-dev python3"
 worker_packages="python3-pip"
+# DeepSpeed compiles an operator against Python's headers.
+framework_packages="python3-dev"
 check_packages="clang clang-format clang-tidy libclang-rt-dev libomp-dev"
 
 torch_version=2.11.0
@@ -20,15 +22,18 @@ deps_dir=${PLANWRIGHT_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/planwright}
 torch_dir=$deps_dir/torch-$torch_version
 
 . tests/peers/install.sh
+. tests/frameworks/install.sh
 
 set_up() {
   set_up_packages=$build_packages
   set_up_torch=no
   set_up_peers=no
+  set_up_frameworks=no
   for set_up_part in "$@"; do
     case $set_up_part in
       worker) set_up_packages="$set_up_packages $worker_packages"; set_up_torch=yes ;;
       peers) set_up_peers=yes ;;
+      frameworks) set_up_packages="$set_up_packages $framework_packages"; set_up_frameworks=yes ;;
       checks) set_up_packages="$set_up_packages $check_packages" ;;
     esac
   done
@@ -38,6 +43,9 @@ set_up() {
   fi
   if [ $set_up_peers = yes ]; then
     install_peers
+  fi
+  if [ $set_up_frameworks = yes ]; then
+    install_frameworks
   fi
 }
 

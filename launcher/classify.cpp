@@ -38,20 +38,6 @@ bool mentions_any(std::string_view text, const std::array<std::string_view, N>& 
                      [&](std::string_view each) { return text.find(each) != text.npos; });
 }
 
-std::string kept_tail(const std::string& log) {
-  if (log.size() <= kKeptTail) return log;
-  const std::size_t line = log.find('\n', log.size() - kKeptTail);
-  return log.substr(line == std::string::npos ? log.size() - kKeptTail : line + 1);
-}
-
-std::string last_line(const std::string& log) {
-  const std::size_t end = log.find_last_not_of('\n');
-  if (end == std::string::npos) return "";
-  const std::size_t before = log.rfind('\n', end);
-  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
-  return log.substr(begin, end + 1 - begin);
-}
-
 Failure failure(OutcomeKind kind, const RankFate& fate, std::string detail) {
   return {kind, std::move(detail), kept_tail(fate.log_tail), fate.rank};
 }
@@ -202,6 +188,30 @@ Outcome outcome_of(const Cause& cause) {
 }
 
 }  // namespace
+
+std::string kept_tail(const std::string& log) {
+  if (log.size() <= kKeptTail) return log;
+  const std::size_t line = log.find('\n', log.size() - kKeptTail);
+  return log.substr(line == std::string::npos ? log.size() - kKeptTail : line + 1);
+}
+
+std::string last_line(const std::string& log) {
+  const std::size_t end = log.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const std::size_t before = log.rfind('\n', end);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  return log.substr(begin, end + 1 - begin);
+}
+
+OutcomeKind kind_of_death(const RankFate& fate, bool oom_killed) {
+  const bool killed_for_memory = fate.signal == SIGKILL && oom_killed;
+  if (killed_for_memory || mentions_any(fate.log_tail, kHostMemoryMessages)) {
+    return OutcomeKind::host_out_of_memory;
+  }
+  const bool lacks = mentions_any(fate.log_tail, kHostLacksMessages) ||
+                     mentions_any(fate.log_tail, kLoaderMessages);
+  return lacks ? OutcomeKind::environment : OutcomeKind::crashed;
+}
 
 std::optional<Outcome> failure_of(const RunEnd& end) {
   // An order to stop may have come too late to matter.

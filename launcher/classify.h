@@ -37,6 +37,14 @@ struct RunEnd {
 /// explains. nullopt if every rank ended well.
 std::optional<Outcome> failure_of(const RunEnd& end);
 
+/// What a log's end says that a program of its own died of: host memory, or a host that lacks
+/// something; crashed if it says neither.
+OutcomeKind kind_of_death(const RankFate& fate, bool oom_killed);
+
+/// What a record keeps of a log's end, and the last line of it that is not empty.
+std::string kept_tail(const std::string& log);
+std::string last_line(const std::string& log);
+
 /// The reports' fingerprints as one; where ranks differ, the values in rank order joined by " | ".
 std::map<std::string, std::string> merge_environment(const std::vector<probes::RankReport>& ranks);
 

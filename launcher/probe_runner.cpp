@@ -112,8 +112,7 @@ JobsResult conclude(const probes::ProbeRequest& request, WatchedRun run) {
 WatchedRun run_ranks(const probes::ProbeRequest& request, const std::string& request_path,
                      const RunOptions& options) {
   const std::int64_t oom_kills = oom_kill_count();
-  ProcessGroup group(or_default(options.supervisor, "planwright-supervisor"),
-                     group_spec(request, request_path, options));
+  ProcessGroup group(supervisor_path(options), group_spec(request, request_path, options));
   WatchedRun run = watch(group, options);
   run.end.oom_killed = oom_kill_count() > oom_kills;
   return run;
@@ -207,6 +206,10 @@ std::string program_folder() {
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
   if (length <= 0) throw WorldError("cannot read /proc/self/exe");
   return fs::path(std::string(path.data(), static_cast<std::size_t>(length))).parent_path();
+}
+
+std::string supervisor_path(const RunOptions& options) {
+  return or_default(options.supervisor, "planwright-supervisor");
 }
 
 std::string worker_path(const RunOptions& options, DeviceKind device) {

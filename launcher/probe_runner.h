@@ -86,6 +86,9 @@ JobsResult run_request(probes::ProbeRequest request, const RunOptions& options);
 /// The folder of the running program: where its workers and its supervisor are.
 std::string program_folder();
 
+/// The supervisor that `options` names or implies.
+std::string supervisor_path(const RunOptions& options);
+
 /// The worker that `options` names or implies for `device`.
 std::string worker_path(const RunOptions& options, DeviceKind device);
 

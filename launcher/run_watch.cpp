@@ -36,8 +36,12 @@ bool is_stopped(int pid) {
 
 class Watch {
  public:
-  Watch(ProcessGroup& group, const RunOptions& options)
-      : group_(group), options_(options), begin_s_(monotonic_s()), last_turn_s_(begin_s_) {}
+  Watch(ProcessGroup& group, const RunOptions& options, const std::function<bool()>& sign_of_life)
+      : group_(group),
+        options_(options),
+        sign_of_life_(sign_of_life),
+        begin_s_(monotonic_s()),
+        last_turn_s_(begin_s_) {}
 
   WatchedRun run() {
     while (!group_.ended()) {
@@ -46,6 +50,7 @@ class Watch {
       if (const auto event = group_.next(kPoll_s)) {
         std::visit([this](const auto& each) { take(each); }, *event);
       }
+      if (sign_of_life_ && sign_of_life_()) note_sign_of_all();
       check_limits();
     }
     return std::move(result_);
@@ -58,6 +63,10 @@ class Watch {
     const double absent = now - std::exchange(last_turn_s_, now);
     if (absent < kAbsence_s) return;
     for (auto& [rank, live] : live_) live.last_sign_s = std::min(now, live.last_sign_s + absent);
+  }
+
+  void note_sign_of_all() {
+    for (auto& [rank, live] : live_) live.last_sign_s = monotonic_s();
   }
 
   void take(const RankStarted& event) {
@@ -133,6 +142,7 @@ class Watch {
 
   ProcessGroup& group_;
   const RunOptions& options_;
+  const std::function<bool()>& sign_of_life_;
   const double begin_s_;
   double last_turn_s_;
   double stopped_s_ = 0;
@@ -142,8 +152,9 @@ class Watch {
 
 }  // namespace
 
-WatchedRun watch(ProcessGroup& group, const RunOptions& options) {
-  return Watch(group, options).run();
+WatchedRun watch(ProcessGroup& group, const RunOptions& options,
+                 const std::function<bool()>& sign_of_life) {
+  return Watch(group, options, sign_of_life).run();
 }
 
 }  // namespace planwright::launcher

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 
 #include "launcher/classify.h"
@@ -15,7 +16,9 @@ struct WatchedRun {
 
 /// Follows the ranks until all of them have ended. Tells them to end at the deadline, or when one
 /// gives no sign of life for the watchdog's time. Throws Interrupted as soon as the user asks; the
-/// group's destructor then ends them.
-WatchedRun watch(ProcessGroup& group, const RunOptions& options);
+/// group's destructor then ends them. `sign_of_life`, if there is one, is asked ten times a second
+/// whether ranks that know nothing of us have shown any.
+WatchedRun watch(ProcessGroup& group, const RunOptions& options,
+                 const std::function<bool()>& sign_of_life = {});
 
 }  // namespace planwright::launcher

@@ -15,6 +15,9 @@ struct EmitRequest {
   std::string source{};   ///< where the plan stands, for messages about it
   std::string out = ".";  ///< folder of the files
   int steps = 3;          ///< measured steps of the command, where the target takes a number
+  bool probe = false;     ///< cut to `steps`, each of them logged and nothing saved
+  std::string script{};   ///< the user's, where the target starts one; empty: a placeholder
+  std::vector<std::string> arguments{};  ///< of that script, after the target's own
 };
 
 struct EmittedFile {

@@ -15,6 +15,16 @@ struct Fields<OutOfMemory> {
   };
 };
 
+template <>
+struct Fields<HeldBytes> {
+  static constexpr auto kFields = std::tuple{
+      Field{"parameters", &HeldBytes::parameters},
+      Field{"gradients", &HeldBytes::gradients},
+      Field{"optimizer", &HeldBytes::optimizer},
+      Field{"communication", &HeldBytes::communication},
+  };
+};
+
 namespace {
 
 Json peak_json(const RankMeasurement& rank, Form form) {
@@ -39,6 +49,12 @@ void read_peak(const Json& json, const Place& place, RankMeasurement& into) {
   object.derived("allocated_bytes", into.allocated_peak().value);
   object.derived("tensor_bytes", into.tensor_peak().value);
   object.finish();
+}
+
+/// Null: it is not known.
+void read_ledger(ObjectReader& object, const char* key, Ledger& into) {
+  const Json* json = object.find(key);
+  if (json != nullptr && !json->is_null()) object.read(key, into);
 }
 
 Json failure_json(const Failure& failure) {
@@ -80,14 +96,18 @@ void refuse_measurement(ObjectReader& object) {
 }  // namespace
 
 Json encode(const RankMeasurement& value, Form form) {
-  const bool outside = value.device_peak.has_value();
+  const auto accounts = [&](const Ledger& ledger) {
+    return value.whole_peak ? Json() : encode_accounts(ledger, value.device_peak.has_value());
+  };
   Json out;
   out["rank"] = value.rank;
   out["peak"] = peak_json(value, form);
-  out["accounts"] = encode_accounts(value.peak, outside);
-  out["tensor_accounts"] = encode_accounts(value.tensors, outside);
-  out["loaded"] = encode_accounts(value.loaded, outside);
-  out["step_end"] = encode_accounts(value.step_end, outside);
+  out["accounts"] = accounts(value.peak);
+  out["tensor_accounts"] = accounts(value.tensors);
+  out["loaded"] = accounts(value.loaded);
+  out["step_end"] = accounts(value.step_end);
+  if (value.whole_peak) out["whole_peak_bytes"] = value.whole_peak->value;
+  if (value.held) out["held"] = encode(*value.held, form);
   out["steps_s"] = encode(value.steps_s, form);
   out["time"] = encode(value.time, form);
   out["startup_s"] = encode(value.startup_s, form);
@@ -98,10 +118,12 @@ Json encode(const RankMeasurement& value, Form form) {
 void decode(const Json& json, const Place& place, RankMeasurement& into) {
   ObjectReader object(json, place);
   object.read("rank", into.rank, kNatural);
-  object.read("accounts", into.peak);
-  object.read("tensor_accounts", into.tensors);
-  object.read("loaded", into.loaded);
-  object.read("step_end", into.step_end);
+  object.read("whole_peak_bytes", into.whole_peak);
+  object.read("held", into.held);
+  read_ledger(object, "accounts", into.peak);
+  read_ledger(object, "tensor_accounts", into.tensors);
+  read_ledger(object, "loaded", into.loaded);
+  read_ledger(object, "step_end", into.step_end);
   object.read("steps_s", into.steps_s);
   object.read("time", into.time);
   object.read("startup_s", into.startup_s);

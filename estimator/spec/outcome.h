@@ -30,6 +30,12 @@ struct ProbeScope {
   bool operator==(const ProbeScope&) const = default;
 };
 
+/// What tensors of each use take between steps, as far as somebody who looks from outside can tell.
+struct HeldBytes {
+  std::optional<Bytes> parameters, gradients, optimizer, communication;
+  bool operator==(const HeldBytes&) const = default;
+};
+
 /// What one rank saw. A figure that could not be known is absent, never 0.
 struct RankMeasurement {
   int rank = 0;
@@ -41,13 +47,17 @@ struct RankMeasurement {
   Phase tensors_phase = Phase::load;
   std::optional<Bytes> reserved_peak, device_peak;  ///< accelerators
   std::optional<Bytes> rss_peak;                    ///< CPU
-  std::vector<double> steps_s;                      ///< the measured steps, after warm-up
+  /// Of a program that keeps no books, by account: its allocated peak as a whole, and what is known
+  /// of its accounts. The ledgers are empty then.
+  std::optional<Bytes> whole_peak{};
+  std::optional<HeldBytes> held{};
+  std::vector<double> steps_s;      ///< the measured steps, after warm-up
   std::optional<TimeSplit> time;    ///< of a measured step, the mean; not known on accelerators
   std::optional<double> startup_s;  ///< from exec to the start of the first warm-up step
   bool operator==(const RankMeasurement&) const = default;
 
-  Bytes allocated_peak() const { return peak.allocated(); }
-  Bytes tensor_peak() const { return tensors.tensors(); }
+  Bytes allocated_peak() const { return whole_peak.value_or(peak.allocated()); }
+  Bytes tensor_peak() const { return whole_peak.value_or(tensors.tensors()); }
 };
 
 /// A probe that ran to its end.

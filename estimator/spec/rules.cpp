@@ -158,13 +158,14 @@ Rule positions_rule() {
 
 }  // namespace
 
+std::vector<Rule> shape_rules() {
+  return {world_size_rule(), global_batch_rule(), countable_rule(), positions_rule()};
+}
+
 std::vector<Rule> rules_for(const TargetTraits& traits) {
   std::vector<Rule> rules = axis_rules(traits.axes);
   rules.push_back(knobs_rule(traits.knobs));
-  rules.push_back(world_size_rule());
-  rules.push_back(global_batch_rule());
-  rules.push_back(countable_rule());
-  rules.push_back(positions_rule());
+  for (Rule& rule : shape_rules()) rules.push_back(std::move(rule));
   rules.insert(rules.end(), traits.rules.begin(), traits.rules.end());
   return rules;
 }

@@ -8,6 +8,10 @@
 
 namespace planwright {
 
+/// Those that hold whatever the target and its axes: `world_size`, `global_batch_divides`,
+/// `countable_bytes` and `seq_within_positions`, as below.
+std::vector<Rule> shape_rules();
+
 /// Every rule that a candidate of this target meets, in the order in which they are checked. First
 /// those that hold for all targets: each axis has a value that the target supports
 /// (`zero_supported`, `recompute_supported` …) and each knob too (`knobs_supported`), the ranks are

@@ -10,8 +10,8 @@
 #include "cli/print_table.h"
 #include "cli/print_tune.h"
 #include "cli/progress.h"
-#include "cli/shell.h"
 #include "golden.h"
+#include "launcher/shell.h"
 #include "print_values.h"
 
 namespace planwright::cli {
@@ -239,7 +239,8 @@ TEST(Progress, CountsStepsFromOne) {
 }
 
 TEST(ShellLines, QuoteWhatAShellWouldSplit) {
-  EXPECT_EQ(shell_line({"a", "b c", "it's", ""}, {{"X", "1 2"}}), "X='1 2' a 'b c' 'it'\\''s' ''");
+  EXPECT_EQ(launcher::shell_line({"a", "b c", "it's", ""}, {{"X", "1 2"}}),
+            "X='1 2' a 'b c' 'it'\\''s' ''");
 }
 
 }  // namespace

@@ -51,6 +51,15 @@ TEST(SpecJson, DefaultValuesReadBackToo) {
   expect_round_trip(Estimate{}, estimate_from_json);
   expect_round_trip(Outcome{}, outcome_from_json);
   expect_round_trip(Outcome{Measurement{}, {}}, outcome_from_json);
+  RankMeasurement unbooked;  // of a program that keeps no books
+  unbooked.whole_peak = Bytes{900};
+  unbooked.held = HeldBytes{Bytes{100}, {}, Bytes{200}, {}};
+  Measurement measured;
+  measured.ranks = {unbooked};
+  expect_round_trip(Outcome{measured, {}}, outcome_from_json);
+  const Json json = to_json(Outcome{measured, {}})["ranks"][0];
+  EXPECT_EQ(json["peak"]["allocated_bytes"], 900);
+  EXPECT_TRUE(json["accounts"].is_null()) << "not known, and not 0";
   expect_round_trip(Trial{}, trial_from_json);
 }
 

@@ -1,0 +1,146 @@
+#include "launcher/command_probe.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "estimator/spec/error.h"
+#include "launcher/classify.h"
+#include "launcher/command_report.h"
+#include "launcher/command_verdict.h"
+#include "launcher/detect/cgroup.h"
+#include "launcher/files.h"
+#include "launcher/observer_report.h"
+#include "launcher/process_group.h"
+#include "launcher/run_watch.h"
+
+namespace planwright::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kReportVariable = "PLANWRIGHT_REPORT";
+constexpr const char* kObserverVariable = "PLANWRIGHT_OBSERVER";
+constexpr const char* kStepsVariable = "PLANWRIGHT_OBSERVER_STEPS";
+
+std::string environment_value(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// As execvp would find it; what is not found stays as it is, for the supervisor to complain of.
+std::string found_in_path(const std::string& program) {
+  if (program.find('/') != std::string::npos) return program;
+  std::string folders = environment_value("PATH");
+  while (!folders.empty()) {
+    const std::size_t colon = std::min(folders.find(':'), folders.size());
+    const std::string path = folders.substr(0, colon) + "/" + program;
+    if (colon > 0 && access(path.c_str(), X_OK) == 0) return path;
+    folders.erase(0, colon + 1);
+  }
+  return program;
+}
+
+std::string observer_folder(const CommandJob& job) {
+  return job.observer.empty() ? program_folder() + "/observer" : job.observer;
+}
+
+/// The user's own module path goes on behind the observer's folder.
+std::string module_path(const CommandJob& job, const std::map<std::string, std::string>& given) {
+  const auto named = given.find("PYTHONPATH");
+  const std::string own = named != given.end() ? named->second : environment_value("PYTHONPATH");
+  return own.empty() ? observer_folder(job) : observer_folder(job) + ":" + own;
+}
+
+std::map<std::string, std::string> environment_of(const CommandJob& job, const RunOptions& options,
+                                                  const CommandFolders& folders) {
+  std::map<std::string, std::string> environment = job.environment;
+  environment.insert(options.environment.begin(), options.environment.end());
+  environment[kReportVariable] = folders.report;
+  if (!job.observe) return environment;
+  environment["PYTHONPATH"] = module_path(job, environment);
+  environment[kObserverVariable] = folders.observed;
+  environment[kStepsVariable] = std::to_string(job.scope.warmup + job.scope.steps);
+  return environment;
+}
+
+GroupSpec group_of(const CommandJob& job, const RunOptions& options, const WorkFolder& work,
+                   const CommandFolders& folders) {
+  RankCommand command;
+  command.argv = job.argv;
+  command.argv.front() = found_in_path(job.argv.front());
+  command.environment = environment_of(job, options, folders);
+  command.log_path = folders.log;
+  GroupSpec spec;
+  spec.ranks = {std::move(command)};
+  spec.work_folder = work.path();
+  return spec;
+}
+
+/// Whether any file of the run has grown since it was last asked: a sign of life of a script that
+/// knows nothing of us.
+class Growth {
+ public:
+  explicit Growth(CommandFolders folders) : folders_(std::move(folders)) {}
+
+  bool operator()() {
+    const std::uintmax_t now =
+        size_of(folders_.report) + size_of(folders_.log) + sizes_in(folders_.observed);
+    return std::exchange(last_, now) != now;
+  }
+
+ private:
+  static std::uintmax_t size_of(const fs::path& file) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(file, error);
+    return error ? 0 : size;
+  }
+  static std::uintmax_t sizes_in(const std::string& folder) {
+    std::error_code error;
+    std::uintmax_t size = 0;
+    for (fs::directory_iterator each(folder, error), end; !error && each != end;
+         each.increment(error)) {
+      size += size_of(each->path());
+    }
+    return size;
+  }
+
+  CommandFolders folders_;
+  std::uintmax_t last_ = 0;
+};
+
+CommandEnd run_in(const CommandJob& job, const RunOptions& options, const WorkFolder& work,
+                  const CommandFolders& folders) {
+  const std::int64_t oom_kills = oom_kill_count();
+  ProcessGroup group(supervisor_path(options), group_of(job, options, work, folders));
+  WatchedRun run = watch(group, options, Growth(folders));
+  CommandEnd end;
+  end.run = std::move(run.end);
+  end.run.oom_killed = oom_kill_count() > oom_kills;
+  if (job.observe) end.observed = read_observed(folders.observed);
+  end.report = read_command_report(folders.report);
+  return end;
+}
+
+}  // namespace
+
+CommandOutcome run_command(const CommandJob& job, const RunOptions& options) {
+  try {
+    const WorkFolder work(options.temp_root);
+    const std::string logs = options.log_folder.empty() ? work.path() : options.log_folder;
+    const CommandFolders folders{work.path() + "/report.json", work.path() + "/observed",
+                                 logs + "/command.log"};
+    fs::create_directory(folders.observed);
+    return command_verdict(job, run_in(job, options, work, folders));
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {Outcome{Failure{OutcomeKind::environment, error.what(), "", {}}, {}}, {}, {}};
+  } catch (const WorldError& error) {
+    return {Outcome{Failure{OutcomeKind::environment, error.what(), "", {}}, {}}, {}, {}};
+  }
+}
+
+}  // namespace planwright::launcher

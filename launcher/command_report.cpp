@@ -1,0 +1,119 @@
+#include "launcher/command_report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "estimator/spec/error.h"
+#include "estimator/spec/text_file.h"
+
+namespace planwright::launcher {
+namespace {
+
+using Line = nlohmann::json;
+
+/// Sound figures, or the first thing that is wrong, said once.
+class LineReader {
+ public:
+  LineReader(const Line& line, std::int64_t number, CommandReport& report)
+      : line_(line), number_(number), report_(report) {}
+
+  std::optional<double> positive(const char* key) {
+    const auto found = line_.find(key);
+    if (found == line_.end()) return std::nullopt;
+    if (found->is_number() && found->get<double>() > 0 && std::isfinite(found->get<double>())) {
+      return found->get<double>();
+    }
+    note(fmt::format("{} = {} must be a finite number of more than zero", key, shown(*found)));
+    return std::nullopt;
+  }
+
+  std::optional<Bytes> bytes(const char* key) {
+    constexpr double kMost = 1e18;
+    const auto value = positive(key);
+    if (value && *value > kMost) note(fmt::format("{} = {} is no number of bytes", key, *value));
+    return value && *value <= kMost ? std::optional(Bytes{std::llround(*value)}) : std::nullopt;
+  }
+
+  void note(const std::string& problem) {
+    if (report_.problem.empty()) report_.problem = fmt::format("line {}: {}", number_, problem);
+  }
+
+ private:
+  static std::string shown(const Line& value) {
+    return value.dump(-1, ' ', false, Line::error_handler_t::replace).substr(0, 60);
+  }
+
+  const Line& line_;
+  std::int64_t number_;
+  CommandReport& report_;
+};
+
+void read_line(const Line& line, std::int64_t number, CommandReport& report) {
+  LineReader reader(line, number, report);
+  const auto peak = reader.bytes("peak_bytes");
+  if (peak) report.peak = std::max(report.peak.value_or(Bytes{}), *peak);
+  if (!line.contains("step")) {
+    if (const auto time = reader.positive("step_time_s")) report.step_time_s = time;
+    if (const auto rate = reader.positive("tokens_per_second")) report.tokens_per_second = rate;
+    return;
+  }
+  if (!line["step"].is_number_integer()) return reader.note("step must be a whole number");
+  if (const auto time = reader.positive("time_s")) {
+    report.steps.push_back({line["step"].get<std::int64_t>(), *time});
+  }
+  const auto loss = line.find("loss");
+  if (loss != line.end() && loss->is_number()) report.losses.push_back(loss->get<double>());
+}
+
+/// Python's json writes NaN and Infinity, which are no JSON.
+bool names_no_number(std::string_view text) {
+  return text.find("NaN") != text.npos || text.find("Infinity") != text.npos;
+}
+
+void read_text_line(std::string_view text, std::int64_t number, CommandReport& report) {
+  const Line line = Line::parse(text, nullptr, false);
+  if (line.is_object()) return read_line(line, number, report);
+  if (!report.problem.empty()) return;
+  report.problem =
+      fmt::format("line {}: is no JSON object{}", number,
+                  names_no_number(text) ? ", for NaN and Infinity are no numbers" : "");
+}
+
+/// A whole document over many lines, or an object per line.
+CommandReport report_of(std::string_view text) {
+  CommandReport report;
+  if (const Line whole = Line::parse(text, nullptr, false); whole.is_object()) {
+    read_line(whole, 1, report);
+    return report;
+  }
+  for (std::int64_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (line.find_first_not_of(" \t\r") != line.npos) read_text_line(line, number, report);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return report;
+}
+
+}  // namespace
+
+std::optional<CommandReport> read_command_report(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  try {
+    const std::string text = read_given_file(path);
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos) return std::nullopt;
+    return report_of(text);
+  } catch (const InputError& refused) {
+    CommandReport report;
+    report.problem = refused.what();
+    return report;
+  }
+}
+
+}  // namespace planwright::launcher

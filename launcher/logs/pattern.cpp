@@ -1,0 +1,331 @@
+#include "launcher/logs/pattern.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "estimator/spec/error.h"
+#include "estimator/spec/words.h"
+#include "launcher/logs/number.h"
+
+namespace planwright::launcher {
+namespace {
+
+/// A line that begins like the pattern this often and never goes on like it is made to cost time.
+constexpr int kMostTries = 32;
+constexpr double kMostWhole = 9007199254740992.0;  // 2^53
+/// A smaller size without a unit may be in any.
+constexpr double kLeastBareBytes = 65536;
+
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
+bool is_quote(char c) { return c == '"' || c == '\''; }
+
+std::size_t skip_blanks(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_blank(text[at])) ++at;
+  return at;
+}
+
+/// One blank between two words stands for itself.
+bool parts_words(std::string_view text, std::size_t at) {
+  return at > 0 && at + 1 < text.size() && is_word(text[at - 1]) && is_word(text[at + 1]);
+}
+
+bool begins_word_inside(std::string_view text, std::size_t at) {
+  return at > 0 && is_word(text[at]) && is_word(text[at - 1]);
+}
+
+/// Behind `'key': '` or `key =`; nullopt if no sign of equality is there.
+std::optional<std::size_t> behind_equals(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_quote(text[at])) ++at;
+  at = skip_blanks(text, at);
+  if (at >= text.size() || (text[at] != ':' && text[at] != '=')) return std::nullopt;
+  at = skip_blanks(text, at + 1);
+  if (at < text.size() && is_quote(text[at])) ++at;
+  return at;
+}
+
+/// 1000 for the k of "12.3k"; 1 if no such letter stands alone.
+double scale_at(std::string_view text, std::size_t at) {
+  if (at >= text.size() || (at + 1 < text.size() && is_word(text[at + 1]))) return 1;
+  switch (text[at]) {
+    case 'k':
+    case 'K':
+      return 1e3;
+    case 'M':
+      return 1e6;
+    case 'G':
+    case 'B':
+      return 1e9;
+    default:
+      return 1;
+  }
+}
+
+/// The number goes on in a way that makes it something else: a version, a word, a time of day.
+bool goes_on(std::string_view text, std::size_t at, Quantity quantity) {
+  if (at >= text.size()) return false;
+  if (is_word(text[at])) return true;
+  const bool digit_next = at + 1 < text.size() && is_digit(text[at + 1]);
+  return digit_next && (text[at] == '.' || (text[at] == ':' && quantity == Quantity::seconds));
+}
+
+/// Nothing follows the number that could not be the beginning of more of it.
+bool may_go_on(std::string_view rest) {
+  return rest.find_first_not_of(" \t.,'_eE+-\xC2\xA0\xE2\x80\xAF\x89") == rest.npos;
+}
+
+bool fits(const Figure& figure, bool unit_is_known) {
+  switch (quantity(figure.field)) {
+    case Quantity::whole:
+      return figure.number >= 0 && figure.number < kMostWhole &&
+             figure.number == std::floor(figure.number);
+    case Quantity::bytes: {
+      if (!std::isfinite(figure.number)) return false;
+      if (figure.field == Field::allocated_peak_part) return true;
+      const bool whole = figure.number == std::floor(figure.number);
+      return figure.number >= 0 && (unit_is_known || (whole && figure.number >= kLeastBareBytes));
+    }
+    case Quantity::seconds:
+      return figure.number >= 0 && std::isfinite(figure.number);
+    case Quantity::plain:
+      return true;
+  }
+  return false;
+}
+
+/// Where the characters of a number, with a unit if `with_unit`, begin that end before `end`.
+std::size_t begin_of_number(std::string_view text, std::size_t end, bool with_unit) {
+  const auto back = [&](std::size_t at, const auto& belongs) {
+    while (at > 0 && belongs(text[at - 1])) --at;
+    return at;
+  };
+  std::size_t at = back(end, is_blank);
+  if (with_unit) at = back(back(at, is_letter), is_blank);
+  at = back(at, [](char c) {
+    return is_digit(c) || c == '.' || c == ',' || c == '\'' || c == '_' || c == 'e' || c == 'E' ||
+           c == '+' || c == '-' || static_cast<unsigned char>(c) >= 0x80 || c == 'k' || c == 'K' ||
+           c == 'M';
+  });
+  while (at < end && !is_digit(text[at]) && text[at] != '-') ++at;
+  return at;
+}
+
+}  // namespace
+
+Pattern::Pattern(std::string_view text, const std::string& file, const std::string& key) {
+  std::string piece;
+  const auto refuse = [&](const std::string& rule, const std::string& nearest = "") {
+    throw InputError({file, key, std::string(text), rule, nearest});
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if ((c == '{' || c == '}') && i + 1 < text.size() && text[i + 1] == c) {
+      piece += text[i++];
+    } else if (c == '{') {
+      const std::size_t end = text.find('}', i);
+      if (end == text.npos) refuse("has a brace that is not closed; a brace itself is {{");
+      const std::string inside(text.substr(i + 1, end - i - 1));
+      const bool known = inside == "*" || inside == "=" || inside == "^" || field_of_name(inside);
+      if (!known) {
+        refuse("has a field in braces that is none", nearest_word(inside, field_names(), "{", "}"));
+      }
+      add_text(piece);
+      piece.clear();
+      if (inside == "^" && !tokens_.empty()) refuse("may have {^} only at its beginning");
+      add_braces(inside);
+      i = end;
+    } else if (c == '}') {
+      refuse("has a closing brace without an opening one; a brace itself is }}");
+    } else {
+      piece += c;
+    }
+  }
+  add_text(piece);
+  const bool blanks_first = !tokens_.empty() && tokens_[0].kind == Kind::blanks;
+  if (blanks_first && !at_line_begin_) tokens_.erase(tokens_.begin());
+  choose_anchor();
+  if (const std::string rule = problem(); !rule.empty()) refuse(rule);
+}
+
+void Pattern::add_text(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t begin = at;
+    if (is_blank(text[at])) {
+      at = skip_blanks(text, at);
+      tokens_.push_back({Kind::blanks});
+    } else {
+      while (at < text.size() && (!is_blank(text[at]) || parts_words(text, at))) ++at;
+      tokens_.push_back({Kind::text, std::string(text.substr(begin, at - begin))});
+    }
+  }
+}
+
+void Pattern::add_braces(std::string_view inside) {
+  if (inside == "^") {
+    at_line_begin_ = true;
+  } else if (inside == "*") {
+    tokens_.push_back({Kind::any});
+  } else if (inside == "=") {
+    tokens_.push_back({Kind::equals});
+  } else {
+    tokens_.push_back({Kind::field, "", field_of_name(inside).value_or(FieldName{})});
+  }
+}
+
+std::string Pattern::problem() const {
+  if (anchor_.size() < 2) return "needs two characters of text that stand together in the line";
+  for (std::size_t i = 0; i + 1 < tokens_.size(); ++i) {
+    std::size_t next = i + 1;
+    if (tokens_[next].kind == Kind::blanks && next + 1 < tokens_.size()) ++next;
+    const bool text = tokens_[next].kind == Kind::text;
+    if (tokens_[i].kind == Kind::any && !text) return "needs text behind {*}";
+    const bool field_next = tokens_[next].kind == Kind::field;
+    if (tokens_[i].kind == Kind::field && field_next) return "needs text between two fields";
+    if (i == 0 && tokens_[i].kind == Kind::field && !at_line_begin_ && !text) {
+      return "needs text behind the field at its beginning";
+    }
+  }
+  if (!tokens_.empty() && tokens_[0].kind == Kind::any) return "begins anywhere without {*}";
+  if (!tokens_.empty() && tokens_[0].kind == Kind::equals) return "needs a key before {=}";
+  return "";
+}
+
+void Pattern::choose_anchor() {
+  for (const Token& token : tokens_) {
+    if (token.kind == Kind::text && token.text.size() > anchor_.size()) anchor_ = token.text;
+  }
+}
+
+bool Pattern::find(const LineText& line, std::vector<Figure>& figures) const {
+  const std::size_t known = figures.size();
+  if (at_line_begin_) {
+    const bool found = match_rest(line, 0, 0, figures);
+    if (!found) figures.resize(known);
+    return found;
+  }
+  std::size_t first = 0;
+  while (tokens_[first].kind != Kind::text) ++first;
+  const std::string& text = tokens_[first].text;
+  std::size_t at = line.text.find(text);
+  for (int tries = 0; at != line.text.npos && tries < kMostTries; ++tries) {
+    const bool found =
+        tokens_[0].kind == Kind::field
+            ? match_leading_field(line, at, first, figures)
+            : !begins_word_inside(line.text, at) && match_rest(line, first, at, figures);
+    if (found) return true;
+    figures.resize(known);
+    at = line.text.find(text, at + 1);
+  }
+  return false;
+}
+
+bool Pattern::match_leading_field(const LineText& line, std::size_t text_at, std::size_t text_token,
+                                  std::vector<Figure>& figures) const {
+  const Quantity its = quantity(tokens_[0].field.field);
+  const bool with_unit = tokens_[0].field.unit == LogUnit::bare &&
+                         (its == Quantity::seconds || its == Quantity::bytes);
+  const std::size_t begin = begin_of_number(line.text, text_at, with_unit);
+  if (begin >= text_at || begins_word_inside(line.text, begin)) return false;
+  const Place field = match_field(line, 0, begin, figures);
+  const bool ends_here = field.found && skip_blanks(line.text, field.end) == text_at;
+  return ends_here && match_rest(line, text_token, text_at, figures);
+}
+
+bool Pattern::match_rest(const LineText& line, std::size_t token, std::size_t at,
+                         std::vector<Figure>& figures) const {
+  std::size_t star = tokens_.size(), star_at = 0, star_figures = 0;
+  int tries = 0;
+  while (token < tokens_.size()) {
+    if (tokens_[token].kind == Kind::any) {
+      star = token++;
+      star_at = at;
+      star_figures = figures.size();
+      continue;
+    }
+    const Place place = match_token(line, token, at, figures);
+    if (place.found) {
+      at = place.end;
+      ++token;
+      continue;
+    }
+    if (star == tokens_.size() || ++tries > kMostTries) return false;
+    figures.resize(star_figures);
+    const std::size_t text = tokens_[star + 1].kind == Kind::blanks ? star + 2 : star + 1;
+    star_at = line.text.find(tokens_[text].text, token == text ? star_at : star_at + 1);
+    if (star_at == line.text.npos) return false;
+    at = star_at;
+    token = text;
+  }
+  return ends_well(line.text, at);
+}
+
+/// Not inside a word. And if a number stood before the text, the text is not the key of the next
+/// one, as in "time 0.5 tokens/s: 800".
+bool Pattern::ends_well(std::string_view line, std::size_t end) const {
+  if (tokens_.back().kind == Kind::text && end < line.size() && begins_word_inside(line, end)) {
+    return false;
+  }
+  return tokens_[0].kind != Kind::field || !behind_equals(line, end);
+}
+
+Pattern::Place Pattern::match_token(const LineText& line, std::size_t token, std::size_t at,
+                                    std::vector<Figure>& figures) const {
+  const Token& its = tokens_[token];
+  switch (its.kind) {
+    case Kind::text:
+      return {line.text.substr(at, its.text.size()) == its.text, at + its.text.size()};
+    case Kind::blanks:
+    case Kind::any:
+      return {true, skip_blanks(line.text, at)};
+    case Kind::equals: {
+      const auto behind = behind_equals(line.text, at);
+      return {behind.has_value(), behind.value_or(at)};
+    }
+    case Kind::field:
+      return match_field(line, token, at, figures);
+  }
+  return {};
+}
+
+Pattern::Place Pattern::match_field(const LineText& line, std::size_t token, std::size_t at,
+                                    std::vector<Figure>& figures) const {
+  const FieldName& name = tokens_[token].field;
+  const Quantity its = quantity(name.field);
+  at = skip_blanks(line.text, at);
+  const auto number =
+      number_at(line.text.substr(std::min(at, line.text.size())), line.decimal_comma);
+  if (!number) return {};
+  const std::string_view digits = line.text.substr(at, number->length);
+  const bool fraction = digits.find(line.decimal_comma ? ',' : '.') != digits.npos;
+  if (its == Quantity::whole && fraction) return {};
+  Figure figure{name.field, name.unit, number->value};
+  at += number->length;
+  std::size_t end = at;  // of all that belongs to the number
+  if (name.unit == LogUnit::bare && (its == Quantity::seconds || its == Quantity::bytes)) {
+    const std::size_t letters = skip_blanks(line.text, at);
+    const UnitInText unit = unit_at(line.text.substr(letters), its);
+    figure.unit = unit.unit;
+    end = std::max(letters, at);
+    if (unit.length > 0) at = end = letters + unit.length;
+  } else if (its != Quantity::whole && scale_at(line.text, at) != 1) {
+    figure.number *= scale_at(line.text, at);
+    end = ++at;
+  }
+  if (line.cut && may_go_on(line.text.substr(std::min(end, line.text.size())))) return {};
+  if (!text_follows(line, token, at) && goes_on(line.text, at, its)) return {};
+  if (!fits(figure, figure.unit != LogUnit::bare)) return {};
+  figures.push_back(figure);
+  return {true, at};
+}
+
+bool Pattern::text_follows(const LineText& line, std::size_t token, std::size_t at) const {
+  if (token + 1 >= tokens_.size() || tokens_[token + 1].kind != Kind::text) return false;
+  const std::string& text = tokens_[token + 1].text;
+  return line.text.substr(std::min(at, line.text.size()), text.size()) == text;
+}
+
+}  // namespace planwright::launcher

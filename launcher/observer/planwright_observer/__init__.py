@@ -1,0 +1,1 @@
+"""Measures any PyTorch process from inside; docs/observer.md says what it writes."""

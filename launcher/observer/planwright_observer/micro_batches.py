@@ -1,0 +1,30 @@
+"""Counts backward passes, by one parameter that a gradient is accumulated into once in each."""
+
+
+from planwright_observer import accounts, deepspeed_parts
+
+
+class MicroBatches:
+    """Where no such parameter can be had, as FSDP2 has none in its optimizer, nothing is counted and
+    nothing is told."""
+
+    def __init__(self):
+        self._count = 0
+        self._handle = None
+
+    def count_by(self, parameter):
+        if self._handle is None and parameter is not None:
+            self._handle = parameter.register_post_accumulate_grad_hook(self._one_more)
+
+    def take(self):
+        count, self._count = self._count, 0
+        return count or None
+
+    def _one_more(self, _):
+        self._count += 1
+
+
+def counting_parameter(owners, optimizers):
+    """The first that is trained: DeepSpeed's wrappers know it, elsewhere it is the optimizer's own."""
+    candidates = [*deepspeed_parts.trained(owners.wrappers), *accounts.stepped(owners, optimizers)]
+    return next((each for each in candidates if each.requires_grad and each.is_leaf), None)

@@ -1,0 +1,180 @@
+#include "launcher/targets/accelerate/emit.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/document.h"
+#include "launcher/quote.h"
+#include "launcher/targets/accelerate/rules.h"
+#include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/launch.h"
+#include "launcher/targets/shared/origin.h"
+#include "launcher/targets/shared/torch_words.h"
+
+namespace planwright::targets::accelerate {
+namespace {
+
+using launcher::EmitRequest;
+using launcher::LaunchConfig;
+
+constexpr const char* kNvmePlaceholder = "/local_nvme";
+
+bool uses_fsdp(const Candidate& c) { return engine_of(c) != Engine::deepspeed && c.zero >= 2; }
+
+const char* distributed_type(const Problem& problem, const Candidate& candidate) {
+  if (engine_of(candidate) == Engine::deepspeed) return "DEEPSPEED";
+  if (uses_fsdp(candidate)) return "FSDP";
+  const bool cpu = problem.cluster.device.kind == DeviceKind::cpu;
+  if (problem.cluster.devices() == 1) return "NO";
+  return cpu ? "MULTI_CPU" : "MULTI_GPU";
+}
+
+std::string mixed_precision(const Problem& problem) {
+  const DType compute = problem.workload.recipe.compute;
+  return compute == DType::fp32 ? "no" : std::string(word(compute));
+}
+
+/// num_processes is the total over all nodes.
+Json topology(const Problem& problem, const Candidate& candidate) {
+  const ClusterSpec& cluster = problem.cluster;
+  Json json{{"compute_environment", "LOCAL_MACHINE"},
+            {"distributed_type", distributed_type(problem, candidate)},
+            {"mixed_precision", mixed_precision(problem)},
+            {"num_machines", cluster.nodes},
+            {"num_processes", cluster.devices()},
+            {"machine_rank", 0}};
+  if (cluster.nodes > 1) {  // c10d gives the ranks out, so that the file is the same on each node
+    json["rdzv_backend"] = "c10d";
+    json["same_network"] = false;
+    json["main_process_ip"] = kHeadNodePlaceholder;
+    json["main_process_port"] = kPort;
+  }
+  json["use_cpu"] = cluster.device.kind == DeviceKind::cpu;
+  return json;
+}
+
+/// The wrapped class is left to the model's own _no_split_modules, as Hugging Face's models have.
+Json common_fsdp(const Candidate& c, int version) {
+  return {{"fsdp_version", version},
+          {"fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
+          {"fsdp_offload_params", c.offload.params},
+          {"fsdp_cpu_ram_efficient_loading", true},
+          {"fsdp_activation_checkpointing", c.recompute.kind == RecomputeKind::full}};
+}
+
+Json fsdp1_block(const Candidate& c) {
+  Json json = common_fsdp(c, 1);
+  const bool whole = c.zero == 3;
+  json["fsdp_sharding_strategy"] = c.hsdp > 1 ? (whole ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2")
+                                              : (whole ? "FULL_SHARD" : "SHARD_GRAD_OP");
+  json["fsdp_backward_prefetch"] = "BACKWARD_PRE";
+  json["fsdp_forward_prefetch"] = false;
+  json["fsdp_use_orig_params"] = true;
+  json["fsdp_sync_module_states"] = true;
+  json["fsdp_state_dict_type"] = "FULL_STATE_DICT";
+  return json;
+}
+
+Json fsdp2_block(const Candidate& c) {
+  Json json = common_fsdp(c, 2);
+  json["fsdp_reshard_after_forward"] = c.zero == 3;
+  json["fsdp_state_dict_type"] = "SHARDED_STATE_DICT";
+  return json;
+}
+
+Json parallelism_block(const Candidate& c) {
+  return {{"parallelism_config_dp_replicate_size", c.hsdp},
+          {"parallelism_config_dp_shard_size", shard_ranks(c)},
+          {"parallelism_config_tp_size", c.tp},
+          {"parallelism_config_cp_size", c.cp}};
+}
+
+Json deepspeed_block(const Problem& problem, const Candidate& c) {
+  const auto device = [&](bool offloaded) {
+    return offloaded ? std::string(word(c.offload.to)) : "none";
+  };
+  Json json{{"zero_stage", c.zero},
+            {"gradient_accumulation_steps", accumulation(problem, c)},
+            {"gradient_clipping", 1.0},
+            {"offload_optimizer_device", device(c.offload.optimizer)},
+            {"offload_param_device", device(c.offload.params)},
+            {"zero3_init_flag", c.zero == 3},
+            {"zero3_save_16bit_model", c.zero == 3}};
+  if (c.offload.to == OffloadTo::nvme) {
+    json["offload_optimizer_nvme_path"] = kNvmePlaceholder;
+    json["offload_param_nvme_path"] = kNvmePlaceholder;
+  }
+  if (problem.cluster.nodes > 1) json["deepspeed_multinode_launcher"] = "standard";
+  return json;
+}
+
+Json document(const Problem& problem, const Candidate& c) {
+  Json json = topology(problem, c);
+  if (engine_of(c) == Engine::deepspeed) {
+    json["deepspeed_config"] = deepspeed_block(problem, c);
+  } else if (uses_fsdp(c)) {
+    const bool second = engine_of(c) == Engine::fsdp2;
+    json["fsdp_config"] = second ? fsdp2_block(c) : fsdp1_block(c);
+    if (second && (c.tp > 1 || c.cp > 1 || c.hsdp > 1)) {
+      json["parallelism_config"] = parallelism_block(c);
+    }
+  }
+  return json;
+}
+
+void add_script_warnings(LaunchConfig& config, const EmitRequest& request) {
+  const auto& [problem, c, evidence] = request.plan;
+  config.warnings.push_back(
+      fmt::format("micro-batch {} and sequence {} are not in this file: they are your DataLoader's",
+                  c.micro_batch, problem.workload.seq));
+  config.warnings.push_back(fmt::format("optimizer {} is not in this file: your script makes it",
+                                        word(problem.workload.optimizer)));
+  if (c.recompute.kind == RecomputeKind::full && !uses_fsdp(c)) {
+    config.warnings.emplace_back(
+        "recompute full is in this file only under FSDP: call gradient_checkpointing_enable() in "
+        "your script, or use target hf-trainer");
+  }
+}
+
+void add_model_warnings(LaunchConfig& config, const EmitRequest& request) {
+  const auto& [problem, c, evidence] = request.plan;
+  if (!uses_fsdp(c) && engine_of(c) != Engine::deepspeed) {
+    const std::string type = torch_name(updated_type(problem.workload.recipe));
+    config.warnings.push_back(fmt::format(
+        "weights of {} are your script's to load: from_pretrained(dtype=torch.{})", type, type));
+  }
+  if (c.tp > 1) {
+    config.warnings.push_back(fmt::format(
+        "tp {} needs a model loaded with tp_plan=\"auto\" and the mesh of the Accelerator", c.tp));
+  }
+  if (c.cp > 1) {
+    config.warnings.push_back(fmt::format(
+        "cp {} needs the step under accelerator.maybe_context_parallel in your script", c.cp));
+  }
+  if (c.offload != Offload{} && c.offload.to == OffloadTo::nvme) {
+    config.warnings.push_back(
+        fmt::format("put your disk's folder in the place of {}", kNvmePlaceholder));
+  }
+}
+
+}  // namespace
+
+LaunchConfig emit(const EmitRequest& request) {
+  require_expressible(request, emit_rules());
+  const auto& [problem, candidate, evidence] = request.plan;
+  LaunchConfig config;
+  const std::string path = path_of(request, "accelerate.yaml");
+  config.files.push_back({path, launcher::comment_lines(origin_lines(request)) +
+                                    launcher::yaml_text(document(problem, candidate))});
+  config.command = command_of(request, {"accelerate", "launch", "--config_file", path}, {});
+  // Read by Accelerator() whatever the engine.
+  config.environment["ACCELERATE_GRADIENT_ACCUMULATION_STEPS"] =
+      std::to_string(accumulation(problem, candidate));
+  config.warnings = user_code_warnings(request);
+  add_script_warnings(config, request);
+  add_model_warnings(config, request);
+  return finished(std::move(config), request, {"1.15.0"});
+}
+
+}  // namespace planwright::targets::accelerate

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "estimator/spec/json.h"
+#include "estimator/spec/target_traits.h"
+
+namespace planwright::targets::deepspeed {
+
+/// Stands in a configuration for the folder of offloaded states, which is the site's.
+constexpr const char* kNvmePlaceholder = "/local_nvme";
+
+/// The block `zero_optimization` of a plan. Everything that DeepSpeed's versions default
+/// differently is there.
+Json zero_optimization(const Candidate& candidate);
+
+/// A whole configuration as deepspeed.initialize reads it.
+Json configuration(const Problem& problem, const Candidate& candidate, bool probe);
+
+/// DeepSpeed's name of the optimizer; empty if the user's script has to make it.
+std::string optimizer_type(OptimizerKind kind);
+
+}  // namespace planwright::targets::deepspeed

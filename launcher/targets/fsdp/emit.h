@@ -1,0 +1,25 @@
+#pragma once
+
+#include "launcher/target.h"
+
+namespace planwright::targets::fsdp {
+
+/// fsdp_settings.json, and torchrun with a script that is given `--settings FILE`. The file says
+/// what torch's own interfaces are to be told:
+///
+///     wrap                         "fully_shard", or "ddp" at zero 0
+///     mesh                         {dp_replicate, dp_shard}: init_device_mesh
+///     reshard_after_forward        fully_shard's
+///     storage_dtype                the model's parameters, which the optimizer updates
+///     param_dtype, reduce_dtype    MixedPrecisionPolicy's; autocast's with ddp
+///     cpu_offload                  CPUOffloadPolicy or none
+///     checkpoint_blocks            indices of the blocks that checkpoint_wrapper wraps
+///     micro_batch_size, gradient_accumulation_steps, sequence_length, optimizer
+///     attention, loss              which kernels
+///     max_steps                    in a probe only
+///
+/// What the file was derived from is in origin.json beside it. An InputError for a plan that it
+/// cannot say.
+launcher::LaunchConfig emit(const launcher::EmitRequest& request);
+
+}  // namespace planwright::targets::fsdp

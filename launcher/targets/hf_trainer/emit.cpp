@@ -1,0 +1,168 @@
+#include "launcher/targets/hf_trainer/emit.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/document.h"
+#include "launcher/quote.h"
+#include "launcher/targets/deepspeed/config.h"
+#include "launcher/targets/hf_trainer/rules.h"
+#include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/launch.h"
+#include "launcher/targets/shared/origin.h"
+#include "launcher/targets/shared/torch_words.h"
+
+namespace planwright::targets::hf_trainer {
+namespace {
+
+using launcher::EmitRequest;
+using launcher::LaunchConfig;
+
+bool uses_fsdp(const Candidate& c) { return engine_of(c) == Engine::fsdp2 && c.zero > 0; }
+bool uses_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
+
+/// Source: transformers training_args.py, OptimizerNames @ v5.23.0. bitsandbytes' 8-bit Adam does
+/// not step sharded tensors, torchao's does.
+const char* optim(OptimizerKind kind, bool sharded) {
+  switch (kind) {
+    case OptimizerKind::adamw:
+      return "adamw_torch_fused";
+    case OptimizerKind::adam8bit:
+      return sharded ? "adamw_torch_8bit" : "adamw_bnb_8bit";
+    case OptimizerKind::paged_adam8bit:
+      return "paged_adamw_8bit";
+    case OptimizerKind::adafactor:
+      return "adafactor";
+    case OptimizerKind::lion:
+      return "lion_32bit";
+    case OptimizerKind::sgd:
+      return "sgd";
+  }
+  return "";
+}
+
+/// FSDP's own checkpointing takes the place of the Trainer's.
+Json fsdp_config(const Candidate& c) {
+  return {{"version", 2},
+          {"reshard_after_forward", c.zero == 3},
+          {"auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
+          {"cpu_offload", c.offload != Offload{}},
+          {"cpu_ram_efficient_loading", true},
+          {"state_dict_type", "SHARDED_STATE_DICT"},
+          {"activation_checkpointing", c.recompute.kind == RecomputeKind::full}};
+}
+
+/// What the Trainer sets as well is "auto", so that there is one place to change it.
+Json deepspeed_config(const Problem& problem, const Candidate& c) {
+  Json json{{"train_batch_size", "auto"},
+            {"train_micro_batch_size_per_gpu", "auto"},
+            {"gradient_accumulation_steps", "auto"},
+            {"gradient_clipping", "auto"},
+            {"bf16", {{"enabled", "auto"}}},
+            {"fp16", {{"enabled", "auto"}}},
+            {"zero_optimization", deepspeed::zero_optimization(c)}};
+  if (problem.workload.optimizer == OptimizerKind::adamw) {
+    Json params;
+    for (const char* each : {"lr", "betas", "eps", "weight_decay"}) params[each] = "auto";
+    json["optimizer"] = {{"type", "AdamW"}, {"params", params}};
+    if (problem.cluster.device.kind == DeviceKind::cpu) {
+      json["optimizer"]["params"]["torch_adam"] = true;
+    }
+  }
+  if (problem.cluster.device.kind == DeviceKind::cpu) json["zero_allow_untested_optimizer"] = true;
+  return json;
+}
+
+Json arguments(const EmitRequest& request) {
+  const auto& [problem, c, evidence] = request.plan;
+  const DType compute = problem.workload.recipe.compute;
+  Json json{{"per_device_train_batch_size", c.micro_batch},
+            {"gradient_accumulation_steps", accumulation(problem, c)},
+            {"bf16", compute == DType::bf16},
+            {"fp16", compute == DType::fp16},
+            {"gradient_checkpointing", c.recompute.kind == RecomputeKind::full && !uses_fsdp(c)},
+            {"optim", optim(problem.workload.optimizer, uses_fsdp(c))},
+            {"max_grad_norm", 1.0},
+            {"logging_steps", request.probe ? 1 : 10}};
+  if (problem.cluster.device.kind == DeviceKind::cpu) {
+    json["use_cpu"] = true;
+    json["ddp_backend"] = "gloo";
+  }
+  if (request.probe) {
+    json["max_steps"] = request.steps;
+    json["save_strategy"] = "no";
+    json["report_to"] = "none";
+  }
+  return json;
+}
+
+std::vector<std::string> options(const Json& arguments) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : arguments.items()) {
+    words.push_back("--" + key);
+    words.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return words;
+}
+
+void add_files(LaunchConfig& config, const EmitRequest& request) {
+  const auto& [problem, c, evidence] = request.plan;
+  Json file = arguments(request);
+  Json line = file;
+  if (uses_fsdp(c)) {
+    const std::string path = path_of(request, "fsdp_config.json");
+    config.files.push_back({path, fsdp_config(c).dump(2) + "\n"});
+    file["fsdp"] = line["fsdp"] = true;
+    file["fsdp_config"] = fsdp_config(c);
+    line["fsdp_config"] = path;
+  }
+  if (uses_deepspeed(c)) {
+    const std::string path = path_of(request, "ds_config.json");
+    config.files.push_back({path, deepspeed_config(problem, c).dump(2) + "\n"});
+    file["deepspeed"] = line["deepspeed"] = path;
+  }
+  config.files.insert(config.files.begin(),
+                      {path_of(request, "training_arguments.yaml"),
+                       launcher::comment_lines(origin_lines(request)) + launcher::yaml_text(file)});
+  config.command = command_of(request, torchrun(request), options(line));
+}
+
+void add_warnings(LaunchConfig& config, const EmitRequest& request) {
+  const auto& [problem, c, evidence] = request.plan;
+  config.warnings = user_code_warnings(request);
+  config.warnings.push_back(fmt::format(
+      "sequence {} is not among the Trainer's arguments: it is your data's, or max_length of trl's "
+      "SFTConfig",
+      problem.workload.seq));
+  if (c.zero == 0) {
+    const std::string type = torch_name(updated_type(problem.workload.recipe));
+    config.warnings.push_back(fmt::format(
+        "weights of {} are your script's to load: from_pretrained(dtype=torch.{})", type, type));
+  }
+  if (c.zero == 3 && uses_deepspeed(c)) {
+    config.warnings.emplace_back(
+        "zero 3: make TrainingArguments before the model is loaded, else each rank loads all of "
+        "it");
+  }
+  if (c.offload != Offload{} && c.offload.to == OffloadTo::nvme) {
+    config.warnings.push_back(
+        fmt::format("put your disk's folder in the place of {}", deepspeed::kNvmePlaceholder));
+  }
+}
+
+}  // namespace
+
+LaunchConfig emit(const EmitRequest& request) {
+  require_expressible(request, emit_rules());
+  const Problem& problem = request.plan.problem;
+  LaunchConfig config;
+  add_files(config, request);
+  if (problem.cluster.device.kind == DeviceKind::cpu && uses_deepspeed(request.plan.candidate)) {
+    config.environment["DS_ACCELERATOR"] = "cpu";
+  }
+  add_warnings(config, request);
+  return finished(std::move(config), request, {"5.23.0"});
+}
+
+}  // namespace planwright::targets::hf_trainer

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "estimator/spec/target_traits.h"
+
+namespace planwright::targets::hf_trainer {
+
+/// What shards. The knob's values: fsdp2, the default, which at zero 0 is DDP; deepspeed.
+enum class Engine { fsdp2, deepspeed };
+constexpr const char* kEngineKnob = "engine";
+
+Engine engine_of(const Candidate& candidate);
+
+/// The knob, its default first.
+std::vector<Knob> emitted_knobs();
+
+/// What the Trainer's arguments cannot say.
+std::vector<Rule> emit_rules();
+
+}  // namespace planwright::targets::hf_trainer
+
+namespace planwright {
+template <>
+struct Words<targets::hf_trainer::Engine> {
+  static constexpr std::array<std::string_view, 2> kWords{"fsdp2", "deepspeed"};
+};
+}  // namespace planwright

@@ -1,0 +1,134 @@
+#include "launcher/targets/shared/launch.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "estimator/spec/error.h"
+#include "estimator/spec/rules.h"
+#include "launcher/shell.h"
+#include "launcher/targets/shared/origin.h"
+
+namespace planwright::targets {
+namespace {
+
+using launcher::EmitRequest;
+using launcher::LaunchConfig;
+
+std::string not_an_option(const std::string& path) {
+  return path.starts_with('-') ? "./" + path : path;
+}
+
+bool has_several_nodes(const EmitRequest& request) {
+  return request.plan.problem.cluster.nodes > 1;
+}
+
+/// A version without its last part: "0.19" of "0.19.8".
+std::string series(const std::string& version) { return version.substr(0, version.rfind('.')); }
+
+void warn_of_version(LaunchConfig& config, const Problem& problem,
+                     const std::vector<std::string>& checked) {
+  const bool known = std::any_of(checked.begin(), checked.end(), [&](const std::string& each) {
+    return series(each) == series(problem.target_version);
+  });
+  if (known) return;
+  config.warnings.push_back(
+      fmt::format("these files were checked with {} {}, and the plan is for {}: names and defaults "
+                  "may differ",
+                  problem.target, join_words(checked),
+                  problem.target_version.empty() ? "no version" : problem.target_version));
+}
+
+}  // namespace
+
+void require_expressible(const EmitRequest& request, const std::vector<Rule>& rules) {
+  const auto& [problem, candidate, evidence] = request.plan;
+  std::vector<Rule> all = rules;
+  for (Rule& rule : shape_rules()) all.push_back(std::move(rule));
+  const Rule* broken = first_broken(all, problem, candidate);
+  if (broken == nullptr) return;
+  throw InputError({request.source, "candidate", describe(candidate),
+                    reason_text(explain(*broken, problem, candidate)), ""});
+}
+
+std::string path_of(const EmitRequest& request, const std::string& name) {
+  return not_an_option((std::filesystem::path(request.out) / name).string());
+}
+
+std::string script_of(const EmitRequest& request) {
+  return request.script.empty() ? kScriptPlaceholder : not_an_option(request.script);
+}
+
+std::vector<std::string> torchrun(const EmitRequest& request) {
+  const ClusterSpec& cluster = request.plan.problem.cluster;
+  const std::string per_node = fmt::format("--nproc-per-node={}", cluster.per_node);
+  if (!has_several_nodes(request)) return {"torchrun", "--standalone", per_node};
+  return {"torchrun",
+          fmt::format("--nnodes={}", cluster.nodes),
+          per_node,
+          "--rdzv-backend=c10d",
+          fmt::format("--rdzv-endpoint={}:{}", kHeadNodePlaceholder, kPort),
+          fmt::format("--rdzv-id=planwright-{}", candidate_hash(request.plan.candidate))};
+}
+
+std::vector<std::string> command_of(const EmitRequest& request, std::vector<std::string> front,
+                                    const std::vector<std::string>& options) {
+  front.push_back(script_of(request));
+  front.insert(front.end(), options.begin(), options.end());
+  front.insert(front.end(), request.arguments.begin(), request.arguments.end());
+  return front;
+}
+
+std::vector<std::string> adapter_warnings(const EmitRequest& request) {
+  const Problem& problem = request.plan.problem;
+  if (!problem.model.lora.freezes() && problem.workload.job != Job::qlora) return {};
+  return {
+      fmt::format("job {} is not in these files: the adapters (rank {}) are made by your script",
+                  word(problem.workload.job), problem.model.lora.rank)};
+}
+
+std::vector<std::string> user_code_warnings(const EmitRequest& request) {
+  const Candidate& candidate = request.plan.candidate;
+  std::vector<std::string> warnings = adapter_warnings(request);
+  if (candidate.attention == AttentionKernel::eager) {
+    warnings.emplace_back(
+        "attention eager is not in these files: load the model with attn_implementation=\"eager\"");
+  }
+  if (candidate.loss != LossKernel::plain) {
+    warnings.push_back(fmt::format(
+        "loss {} is not in these files: the loss is your script's; target builtin has it as a flag",
+        word(candidate.loss)));
+  }
+  return warnings;
+}
+
+LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
+                      const std::vector<std::string>& checked) {
+  warn_of_version(config, request.plan.problem, checked);
+  if (request.script.empty() &&
+      config.command.end() !=
+          std::find(config.command.begin(), config.command.end(), kScriptPlaceholder)) {
+    config.warnings.push_back(
+        fmt::format("put your training script in the place of {}", kScriptPlaceholder));
+  }
+  if (has_several_nodes(request)) {
+    config.warnings.push_back(
+        fmt::format("put the first node's name in the place of {}, and start the command on each "
+                    "of the {} nodes",
+                    kHeadNodePlaceholder, request.plan.problem.cluster.nodes));
+  }
+  config.evidence = request.plan.evidence.kind;
+  if (config.evidence == launcher::EvidenceKind::predicted) {
+    config.warnings.emplace_back("this plan is predicted, not measured");
+  }
+  config.files.push_back(
+      {path_of(request, "launch.sh"),
+       launcher::shell_script(origin_lines(request), config.command, config.environment)});
+  config.files.push_back({path_of(request, "plan.json"), to_json(request.plan).dump(2) + "\n"});
+  config.files.push_back({path_of(request, "origin.json"), origin_json(request, config)});
+  return config;
+}
+
+}  // namespace planwright::targets

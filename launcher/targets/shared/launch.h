@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/spec/target_traits.h"
+#include "launcher/target.h"
+
+/// What all targets that are started as PyTorch ranks write in the same way.
+namespace planwright::targets {
+
+/// Stands in a command where only the user can say what belongs there.
+constexpr const char* kScriptPlaceholder = "YOUR_SCRIPT.py";
+constexpr const char* kHeadNodePlaceholder = "HEAD_NODE";
+constexpr int kPort = 29500;
+
+/// An InputError, with the rule's words and the targets that can, if the plan breaks one of `rules`
+/// or one of those that hold for every target: ranks are devices, micro-batches are whole.
+void require_expressible(const launcher::EmitRequest& request, const std::vector<Rule>& rules);
+
+/// `name` in the request's folder, as a command can take it: never like an option.
+std::string path_of(const launcher::EmitRequest& request, const std::string& name);
+
+/// The user's script, or the placeholder; never like an option.
+std::string script_of(const launcher::EmitRequest& request);
+
+/// `torchrun`, as many ranks as the cluster has devices. Several nodes meet at the placeholder's
+/// port (c10d), so that the line is the same on each.
+std::vector<std::string> torchrun(const launcher::EmitRequest& request);
+
+/// `front`, the script, `options`, and then the request's own arguments.
+std::vector<std::string> command_of(const launcher::EmitRequest& request,
+                                    std::vector<std::string> front,
+                                    const std::vector<std::string>& options);
+
+/// Said where the plan has adapters, which are made by the user's script.
+std::vector<std::string> adapter_warnings(const launcher::EmitRequest& request);
+
+/// The same, and of attention and loss kernels, where no file of the target can choose them.
+std::vector<std::string> user_code_warnings(const launcher::EmitRequest& request);
+
+/// Adds what every target's folder has: launch.sh with the command, plan.json (which
+/// `--plan` reads) and origin.json; the evidence; and a warning unless the plan's target version is
+/// one of `checked`, with which such files were tried, or differs from it in its last part only.
+launcher::LaunchConfig finished(launcher::LaunchConfig config, const launcher::EmitRequest& request,
+                                const std::vector<std::string>& checked);
+
+}  // namespace planwright::targets

@@ -1,0 +1,125 @@
+#include "launcher/targets/torchtitan/emit.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "estimator/spec/model_part.h"
+#include "launcher/document.h"
+#include "launcher/quote.h"
+#include "launcher/targets/shared/launch.h"
+#include "launcher/targets/shared/origin.h"
+#include "launcher/targets/torchtitan/models.h"
+#include "launcher/targets/torchtitan/python_config.h"
+#include "launcher/targets/torchtitan/rules.h"
+#include "launcher/targets/torchtitan/settings.h"
+
+namespace planwright::targets::torchtitan {
+namespace {
+
+using launcher::EmitRequest;
+using launcher::LaunchConfig;
+
+Json document(const EmitRequest& request) {
+  const auto& [problem, candidate, evidence] = request.plan;
+  const Flavor flavor = flavor_of(problem.model);
+  Json json{{"model", {{"name", flavor.model}, {"flavor", flavor.flavor}}},
+            {"training", training(request)},
+            {"optimizer", {{"name", "AdamW"}}},
+            {"parallelism", parallelism(request)},
+            {"activation_checkpoint", activation_checkpoint(candidate)},
+            {"compile", {{"enable", false}}},
+            {"metrics", {{"log_freq", request.probe ? 1 : 10}}}};
+  if (request.probe) json["checkpoint"] = {{"enable", false}};
+  if (!flavor.shipped) json["experimental"] = {{"custom_import", kRegistrationModule}};
+  return json;
+}
+
+std::vector<std::string> command(const EmitRequest& request,
+                                 const std::vector<std::string>& options) {
+  if (!request.script.empty()) return command_of(request, torchrun(request), options);
+  std::vector<std::string> words = torchrun(request);
+  words.insert(words.end(), {"-m", "torchtitan.train"});
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), request.arguments.begin(), request.arguments.end());
+  return words;
+}
+
+/// A module is found where PYTHONPATH says.
+void add_module(LaunchConfig& config, const EmitRequest& request, const char* module,
+                const std::string& text) {
+  config.files.push_back({path_of(request, fmt::format("{}.py", module)), text});
+  config.environment["PYTHONPATH"] = request.out;
+  config.warnings.push_back(
+      fmt::format("PYTHONPATH is set to the folder of {}.py: add your own folders to it", module));
+}
+
+void add_toml(LaunchConfig& config, const EmitRequest& request) {
+  const ModelSpec& model = request.plan.problem.model;
+  const std::string path = path_of(request, "torchtitan.toml");
+  const std::string origin = launcher::comment_lines(origin_lines(request));
+  config.files.push_back({path, origin + launcher::toml_text(document(request))});
+  config.command = command(request, {"--job.config_file", path});
+  if (!flavor_of(model).shipped) {
+    add_module(config, request, kRegistrationModule, origin + "\n" + registration(model));
+  }
+}
+
+void add_python(LaunchConfig& config, const EmitRequest& request) {
+  config.command = command(request, {"--module", kConfigModule, "--config", kConfigFunction});
+  add_module(config, request, kConfigModule, python_config(request));
+}
+
+/// torchtitan counts from the K-th block on, a plan from the first: the blocks are as many only
+/// where K divides a stage's.
+bool alternates_differently(const Problem& problem, const Candidate& c) {
+  if (c.recompute.kind != RecomputeKind::alternate) return false;
+  Candidate unrolled = c;
+  unrolled.pp *= c.vpp;
+  unrolled.vpp = 1;
+  for (const std::int64_t layers : stage_layers(problem.model, unrolled)) {
+    if (layers % c.recompute.k != 0) return true;
+  }
+  return false;
+}
+
+void add_warnings(LaunchConfig& config, const EmitRequest& request) {
+  const auto& [problem, c, evidence] = request.plan;
+  config.warnings.emplace_back(
+      "the tokenizer's folder (hf_assets_path), the data set and the learning rate are no part of "
+      "a plan: they are torchtitan's defaults until you set them");
+  if (c.attention == AttentionKernel::eager) {
+    config.warnings.emplace_back(
+        "attention eager is not in these files: torchtitan uses PyTorch's fused attention; target "
+        "builtin has eager");
+  }
+  if (c.loss != LossKernel::plain) {
+    config.warnings.push_back(fmt::format(
+        "loss {} is not in these files: torchtitan's loss is its model's; target builtin has it",
+        word(c.loss)));
+  }
+  if (alternates_differently(problem, c)) {
+    config.warnings.push_back(fmt::format(
+        "recompute {} does not divide the blocks of a stage, where torchtitan recomputes one block "
+        "fewer than the plan",
+        recompute_text(c.recompute)));
+  }
+}
+
+}  // namespace
+
+LaunchConfig emit(const EmitRequest& request) {
+  require_expressible(request, emit_rules());
+  LaunchConfig config;
+  // As torchtitan's own run_train.sh @ v0.2.2 sets it.
+  config.environment["PYTORCH_ALLOC_CONF"] = "expandable_segments:True";
+  if (is_python_generation(request.plan.problem)) {
+    add_python(config, request);
+  } else {
+    add_toml(config, request);
+  }
+  add_warnings(config, request);
+  return finished(std::move(config), request, {"0.2.2", "0.3.0"});
+}
+
+}  // namespace planwright::targets::torchtitan

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "estimator/spec/model_spec.h"
+
+/// A model in torchtitan's words.
+namespace planwright::targets::torchtitan {
+
+/// The model folders whose blocks are as the ModelSpec's.
+enum class Family { llama3, qwen3 };
+
+/// Whose blocks the model's are; nullopt if no dense family has such.
+std::optional<Family> family_of(const ModelSpec& model);
+
+struct Flavor {
+  std::string model;    ///< "llama3"
+  std::string flavor;   ///< "8B"
+  bool shipped = true;  ///< false: registered by the module of `registration`
+};
+
+/// The shipped flavor with the model's sizes, or a name for one that is not shipped.
+Flavor flavor_of(const ModelSpec& model);
+
+/// The function of torchtitan 0.3's configuration registry that has the model; empty if none has.
+std::string registry_function(const ModelSpec& model);
+
+constexpr const char* kRegistrationModule = "planwright_model";
+
+/// Python that registers the flavor for torchtitan 0.2, where it is not shipped.
+std::string registration(const ModelSpec& model);
+
+}  // namespace planwright::targets::torchtitan

@@ -1,0 +1,197 @@
+#include "launcher/targets/torchtitan/rules.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/knobs.h"
+#include "launcher/targets/torchtitan/models.h"
+
+namespace planwright::targets::torchtitan {
+namespace {
+
+constexpr const char* kConfig = "pytorch/torchtitan torchtitan/config/job_config.py @ v0.2.2";
+constexpr const char* kParallelDims =
+    "pytorch/torchtitan torchtitan/distributed/parallel_dims.py @ v0.2.2";
+constexpr const char* kPipeline =
+    "pytorch/torchtitan torchtitan/distributed/pipeline_parallel.py @ v0.2.2";
+constexpr const char* kParallelize =
+    "pytorch/torchtitan torchtitan/models/llama3/infra/parallelize.py @ v0.2.2";
+constexpr const char* kModels = "pytorch/torchtitan torchtitan/models/__init__.py @ v0.2.2";
+constexpr const char* kCheckpoint =
+    "pytorch/torchtitan torchtitan/distributed/activation_checkpoint.py @ v0.2.2 and 0.3.0";
+constexpr const char* kRegistry =
+    "pytorch/torchtitan torchtitan/models/llama3/config_registry.py @ 0.3.0";
+constexpr const char* kSchedules =
+    "pytorch/pytorch torch/distributed/pipelining/schedules.py @ v2.11.0";
+
+bool is_looped(Schedule schedule) {
+  return schedule == Schedule::interleaved || schedule == Schedule::zero_bubble;
+}
+
+std::vector<Rule> model_rules() {
+  return {
+      {"model_of_a_family",
+       [](const Problem& p, const Candidate&) { return !family_of(p.model).has_value(); },
+       "no dense model folder of torchtitan that these files name (llama3, qwen3) has such blocks",
+       "use target hf-trainer, accelerate, fsdp or deepspeed", kModels},
+      {"model_in_registry",
+       [](const Problem& p, const Candidate&) {
+         return is_python_generation(p) && family_of(p.model) && registry_function(p.model).empty();
+       },
+       "torchtitan 0.3 has no configuration function for a model of these sizes",
+       "use target version 0.2.2, for which one is written", kRegistry},
+      {"no_adapters",
+       [](const Problem& p, const Candidate&) {
+         return p.model.lora.freezes() || p.workload.job == Job::lora ||
+                p.workload.job == Job::qlora;
+       },
+       "torchtitan trains every weight, and the job has adapters",
+       "use --job finetune, or target hf-trainer, accelerate or builtin", kConfig},
+      {"one_head_per_matrix",
+       [](const Problem& p, const Candidate& c) { return c.pp > 1 && p.model.tied_embeddings; },
+       "torchtitan cannot cut a model with tied embeddings into stages: pp {pp}",
+       "use --pp 1, or target megatron or builtin", kPipeline},
+  };
+}
+
+std::vector<Rule> tensor_rules() {
+  return {
+      {"tp_divides_heads",
+       [](const Problem& p, const Candidate& c) {
+         return p.model.any_block(
+             [&](const BlockSpec& b) { return b.heads % c.tp != 0 || b.kv_heads % c.tp != 0; });
+       },
+       "tp {tp} does not divide the model's {heads} heads and {kv_heads} key/value heads",
+       "use a --tp that divides both", kParallelize},
+      {"sequence_parallel_with_tp",
+       [](const Problem& p, const Candidate& c) {
+         return is_python_generation(p) ? c.sp && c.tp == 1 : c.sp != (c.tp > 1);
+       },
+       "torchtitan shards the sequence with tp and never without it: sp {sp} at tp {tp}",
+       "use --sp on with a --tp above 1, else --sp off; target version 0.3 has both", kParallelize},
+      {"degrees_divide_sequence",
+       [](const Problem& p, const Candidate& c) {
+         return p.workload.seq % (std::int64_t{2} * c.tp * c.cp) != 0;
+       },
+       "a sequence of {seq} is not a multiple of 2 x tp {tp} x cp {cp}", "use a --seq that is",
+       kParallelDims},
+  };
+}
+
+std::vector<Rule> pipeline_rules() {
+  return {
+      {"schedule_fits_stages",
+       [](const Problem&, const Candidate& c) {
+         if (c.pp == 1) return c.vpp != 1 || c.schedule != Schedule::one_f_one_b;
+         return is_looped(c.schedule) != (c.vpp > 1);
+       },
+       "schedule {schedule} does not go with pp {pp} and vpp {vpp}: interleaved and zb have "
+       "several "
+       "stages a rank, gpipe and 1f1b one",
+       "use --vpp 2 with interleaved or zb, --vpp 1 with the others", kPipeline},
+      {"stages_within_layers",
+       [](const Problem& p, const Candidate& c) {
+         return std::int64_t{c.pp} * c.vpp > p.model.layers();
+       },
+       "pp {pp} x vpp {vpp} stages are more than the model's {layers} layers", "use fewer stages",
+       kPipeline},
+      {"micro_batches_in_rounds",
+       [](const Problem& p, const Candidate& c) {
+         const std::int64_t all = accumulation(p, c);
+         return c.pp > 1 && is_looped(c.schedule) &&
+                all % std::max<std::int64_t>(1, all / c.pp) != 0;
+       },
+       "interleaved schedules take micro-batches in equal rounds of about pp {pp}",
+       "use a --global-batch of a multiple of pp x dp x micro-batch", kSchedules},
+      {"stages_alike",
+       [](const Problem&, const Candidate& c) {
+         return std::any_of(c.stages.begin(), c.stages.end(), [&](const StagePlan& stage) {
+           return stage.recompute != c.recompute || stage.offload != c.offload || c.vpp != 1;
+         });
+       },
+       "torchtitan recomputes and offloads alike on every stage, and cuts virtual ones evenly",
+       "use one recompute and one offload for all stages", kConfig},
+      {"stages_hold_the_model",
+       [](const Problem& p, const Candidate& c) {
+         if (c.stages.empty()) return false;
+         std::int64_t blocks = 0;
+         for (const StagePlan& stage : c.stages) blocks += stage.blocks;
+         return static_cast<int>(c.stages.size()) != c.pp || blocks != p.model.layers();
+       },
+       "the plan's stages are not pp {pp}, or do not hold the model's {layers} layers",
+       "use stages whose blocks add up", kPipeline},
+  };
+}
+
+std::vector<Rule> data_rules() {
+  return {
+      {"replicas_alone",
+       [](const Problem&, const Candidate& c) {
+         return c.zero == 0 && c.dp > 1 && c.tp * c.pp * c.cp > 1;
+       },
+       "torchtitan combines tp, pp and cp with sharded data ranks only: zero {zero}, dp {dp}",
+       "use --zero 2 or 3, or target megatron or builtin", kParallelize},
+      {"mixed_precision_needs_shards",
+       [](const Problem& p, const Candidate& c) {
+         const PrecisionRecipe& recipe = p.workload.recipe;
+         return updated_type(recipe) != recipe.compute && c.tp * c.pp > 1 &&
+                shard_ranks(c) * c.cp == 1;
+       },
+       "torchtitan computes in {precision} where FSDP shards, and tp {tp}, pp {pp} leave it no "
+       "ranks: dp {dp}, cp {cp}",
+       "use a dp or cp above 1 in each replica, or --precision fp32", kConfig},
+      {"stored_type",
+       [](const Problem& p, const Candidate&) {
+         const DType type = updated_type(p.workload.recipe);
+         return type != DType::fp32 && type != DType::bf16;
+       },
+       "torchtitan stores weights in fp32 or bf16", "use --precision bf16 or fp32", kConfig},
+  };
+}
+
+/// Of 0.3 there are only whole blocks and single operators.
+Rule recompute_of_generation() {
+  return {"recompute_of_version",
+          [](const Problem& p, const Candidate& c) {
+            return is_python_generation(p) && c.recompute.kind == RecomputeKind::alternate;
+          },
+          "torchtitan 0.3 has no words for recompute {recompute}",
+          "use --recompute none, full or op, or target version 0.2.2", kCheckpoint};
+}
+
+}  // namespace
+
+bool is_python_generation(const Problem& problem) {
+  int major = 0;
+  int minor = 0;
+  const std::string& version = problem.target_version;
+  const char* const end = version.data() + version.size();
+  const auto [point, error] = std::from_chars(version.data(), end, major);
+  if (error != std::errc() || point == end || *point != '.') return false;
+  std::from_chars(point + 1, end, minor);
+  return major > 0 || minor >= 3;
+}
+
+std::vector<Rule> emit_rules() {
+  std::vector<Rule> all{
+      trains_only(kConfig),
+      no_expert_ranks(kModels),
+      no_zero_one(kParallelize),
+      replicas_divide_ranks(kParallelDims),
+      recompute_among(
+          {RecomputeKind::none, RecomputeKind::full, RecomputeKind::op, RecomputeKind::alternate},
+          kCheckpoint),
+      recompute_of_generation(),
+      offload_of_all_states(kConfig),
+      precision_among({Precision::bf16, Precision::fp32}, kConfig),
+      optimizer_among({OptimizerKind::adamw}, kConfig),
+      known_knobs({}, kConfig),
+  };
+  for (auto& group : {model_rules(), tensor_rules(), pipeline_rules(), data_rules()}) {
+    all.insert(all.end(), group.begin(), group.end());
+  }
+  return all;
+}
+
+}  // namespace planwright::targets::torchtitan

@@ -1,0 +1,237 @@
+#include "launcher/command_probe.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/fault.h"
+#include "tests/support/processes.h"
+#include "tests/support/test_folder.h"
+
+/// Scripts of the shell stand for training scripts; where the observer is meant to have looked on,
+/// they write its lines.
+namespace planwright::launcher {
+namespace {
+
+using testing::processes_marked;
+using testing::TestFolder;
+
+/// `line KIND FACTS` is the observer's line of rank $rank; `step N TIME PEAK` one of a step.
+const char* const kAsObserved =
+    "rank=0\n"
+    "line() { echo '{\"schema\":\"planwright.observer/1\",\"kind\":\"'$1'\",\"pid\":'$$',\"rank\":"
+    "'$rank',\"world\":2,'\"$2\"'}' >> \"$PLANWRIGHT_OBSERVER/rank-$rank-1.jsonl\"; }\n"
+    "step() { line step '\"step\":'$1',\"time_s\":'$2',\"memory_source\":\"counting_allocator\","
+    "\"memory\":{\"current\":100,\"peak\":'$3'},\"rss\":5000,\"device\":\"cpu\","
+    "\"accounts\":{\"parameters\":{\"cpu\":40},\"gradients\":null,\"optimizer\":{}},"
+    "\"versions\":{\"torch\":\"2.11.0\"}'; "
+    "}\n";
+
+class CommandProcess : public ::testing::Test {
+ protected:
+  CommandProcess() {
+    folder_.put("temp/.keep", "");
+    options_.supervisor = std::string(PLANWRIGHT_BIN_DIR) + "/planwright-supervisor";
+    options_.temp_root = folder_ / "temp";
+    options_.environment["PLANWRIGHT_TEST"] = folder_.path();
+    options_.watchdog_s = 20;
+    job_.ranks = 1;
+    job_.scope = {.kind = ScopeKind::full, .warmup = 1, .steps = 2};
+    job_.tokens = 600;
+    job_.observer = "/observer's folder";
+  }
+  void TearDown() override {
+    EXPECT_TRUE(processes_marked(folder_.path()).empty()) << "processes are left";
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ / "temp"), {}), 1)
+        << "files are left";
+  }
+
+  CommandOutcome run(const std::string& body) {
+    job_.argv = {folder_.put_script("train", kAsObserved + body), "--micro-batch", "4"};
+    return run_command(job_, options_);
+  }
+  std::string failure(const std::string& body, OutcomeKind kind) {
+    const CommandOutcome ended = run(body);
+    EXPECT_EQ(ended.outcome.kind(), kind);
+    EXPECT_FALSE(ended.witness);
+    const Failure* failed = ended.outcome.failure();
+    return failed == nullptr ? "" : failed->detail;
+  }
+
+  TestFolder folder_;
+  RunOptions options_;
+  CommandJob job_;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+const char* const kThreeSteps = "step 1 null 900\nstep 2 0.5 300\nstep 3 0.25 400\n";
+
+TEST_F(CommandProcess, IsMeasuredByTheObserver) {
+  const CommandOutcome ended = run(kThreeSteps);
+  ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok) << ended.outcome.failure()->detail;
+  EXPECT_EQ(ended.witness, Witness::observer);
+  EXPECT_TRUE(ended.warnings.empty());
+  const Measurement& measured = *ended.outcome.measurement();
+  EXPECT_EQ(measured.steps_s, (std::vector<double>{0.5, 0.25})) << "the first is warm-up";
+  EXPECT_EQ(measured.step_time_s, 0.375);
+  EXPECT_EQ(measured.tokens_per_second_per_device, 600 / 0.375);
+  EXPECT_EQ(measured.allocated_peak(), Bytes{400}) << "of the measured steps";
+  EXPECT_EQ(measured.ranks.front().rss_peak, Bytes{5000});
+  EXPECT_EQ(
+      measured.ranks.front().held,
+      (HeldBytes{
+          .parameters = Bytes{40}, .gradients = {}, .optimizer = Bytes{}, .communication = {}}))
+      << "none is known to be 0, unknown is not";
+  EXPECT_EQ(ended.outcome.environment.at("torch"), "2.11.0");
+  EXPECT_EQ(ended.outcome.environment.at("memory_source"), "counting_allocator");
+}
+
+TEST_F(CommandProcess, GetsTheObserverTheStepsAndItsArguments) {
+  job_.environment["PYTHONPATH"] = "/own/modules";
+  run("echo \"$PYTHONPATH|$PLANWRIGHT_OBSERVER_STEPS|$*\" > " + (folder_ / "seen") + "\n");
+  const std::string seen = testing::file_text(folder_ / "seen");
+  EXPECT_EQ(seen, "/observer's folder:/own/modules|3|--micro-batch 4\n");
+}
+
+TEST_F(CommandProcess, IsLeftAloneWhereItIsNotToBeObserved) {
+  job_.observe = false;
+  run("echo \"${PLANWRIGHT_OBSERVER-none}|${PLANWRIGHT_REPORT:+there}\" > " + (folder_ / "seen") +
+      "\n");
+  EXPECT_EQ(testing::file_text(folder_ / "seen"), "none|there\n");
+}
+
+TEST_F(CommandProcess, OfSeveralRanksLastsAsLongAsTheSlowest) {
+  job_.ranks = 2;
+  const CommandOutcome ended =
+      run(std::string(kThreeSteps) + "rank=1\nstep 1 null 1\nstep 2 0.75 500\nstep 3 0.125 1\n");
+  ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok);
+  const Measurement& measured = *ended.outcome.measurement();
+  EXPECT_EQ(measured.steps_s, (std::vector<double>{0.75, 0.25}));
+  EXPECT_EQ(measured.ranks.size(), 2u);
+  EXPECT_EQ(measured.allocated_peak(), Bytes{500});
+  EXPECT_EQ(measured.tokens_per_second_per_device, 600 / 0.5 / 2);
+}
+
+TEST_F(CommandProcess, ItsOwnReportGoesBeforeTheObserver) {
+  const CommandOutcome ended =
+      run(std::string(kThreeSteps) +
+          "echo '{\"step_time_s\": 2.0, \"peak_bytes\": 7000}' > \"$PLANWRIGHT_REPORT\"\n");
+  EXPECT_EQ(ended.witness, Witness::report);
+  EXPECT_EQ(ended.outcome.measurement()->step_time_s, 2.0);
+  EXPECT_EQ(ended.outcome.measurement()->allocated_peak(), Bytes{7000});
+}
+
+TEST_F(CommandProcess, AReportMayBeALinePerStep) {
+  const CommandOutcome ended =
+      run("for i in 1 2 3 4; do echo '{\"step\": '$i', \"time_s\": 0.'$i', \"loss\": 2.5}'; done > "
+          "\"$PLANWRIGHT_REPORT\"\n");
+  EXPECT_EQ(ended.witness, Witness::report);
+  EXPECT_EQ(ended.outcome.measurement()->steps_s, (std::vector<double>{0.2, 0.3, 0.4}));
+  EXPECT_EQ(ended.outcome.measurement()->losses.size(), 4u);
+}
+
+TEST_F(CommandProcess, AReportOfNoNumbersIsSaidAndLeftOut) {
+  const std::string nan = "echo '{\"step_time_s\": NaN}' > \"$PLANWRIGHT_REPORT\"\n";
+  EXPECT_TRUE(contains(failure(nan, OutcomeKind::crashed), "NaN and Infinity are no numbers"));
+  const CommandOutcome observed = run(kThreeSteps + nan);
+  EXPECT_EQ(observed.witness, Witness::observer);
+  ASSERT_EQ(observed.warnings.size(), 1u);
+  EXPECT_TRUE(contains(observed.warnings.front(), "line 1"));
+  EXPECT_TRUE(contains(failure("echo garbage > \"$PLANWRIGHT_REPORT\"\n", OutcomeKind::crashed),
+                       "is no JSON object"));
+  EXPECT_TRUE(contains(
+      failure("echo '{\"step_time_s\": -1}' > \"$PLANWRIGHT_REPORT\"\n", OutcomeKind::crashed),
+      "step_time_s = -1 must be a finite number of more than zero"));
+}
+
+TEST_F(CommandProcess, ThatDiesAfterItsStepsIsGoodWithAWarning) {
+  const CommandOutcome ended = run(std::string(kThreeSteps) + "kill -ABRT $$\n");
+  ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok);
+  ASSERT_EQ(ended.warnings.size(), 1u);
+  EXPECT_TRUE(contains(ended.warnings.front(), "signal 6 after its steps were measured"));
+}
+
+TEST_F(CommandProcess, ThatDiesBeforeIsNot) {
+  EXPECT_TRUE(contains(
+      failure("step 1 null 9\nstep 2 0.5 9\necho oh no >&2; exit 3\n", OutcomeKind::crashed),
+      "exit code 3; oh no"));
+}
+
+TEST_F(CommandProcess, ThatMakesFewerStepsIsGoodWithAWarning) {
+  const CommandOutcome ended = run("step 1 null 9\nstep 2 0.5 9\n");
+  ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok);
+  EXPECT_TRUE(contains(ended.warnings.at(0), "only 1 of 2 steps"));
+}
+
+TEST_F(CommandProcess, ThatMakesNoStepSaysSo) {
+  EXPECT_TRUE(contains(failure("exit 0\n", OutcomeKind::crashed), "ignores PYTHONPATH"));
+  EXPECT_TRUE(contains(failure("step 1 null 5\n", OutcomeKind::crashed), "behind the 1 of"));
+  job_.ranks = 2;
+  EXPECT_TRUE(contains(failure(kThreeSteps, OutcomeKind::crashed), "1 of 2 ranks"));
+  job_.observe = false;
+  EXPECT_TRUE(contains(failure("exit 0\n", OutcomeKind::crashed), "was not observed"));
+}
+
+TEST_F(CommandProcess, WhoseDeviceRunsFullKeepsTheFigures) {
+  const CommandOutcome ended = run(
+      "step 1 null 9\nline oom '\"step\":2,\"caught\":false,\"device\":\"cuda\",\"requested\":64,"
+      "\"allocated\":900,\"reserved\":950,\"capacity\":1000,\"message\":\"CUDA out of "
+      "memory\"'\nline end '\"reason\":\"error\",\"error\":\"OutOfMemoryError\"'\nexit 1\n");
+  const OutOfMemory* full = ended.outcome.out_of_memory();
+  ASSERT_NE(full, nullptr);
+  EXPECT_EQ(full->requested, Bytes{64});
+  EXPECT_EQ(full->allocated, Bytes{900});
+  EXPECT_EQ(full->reserved, Bytes{950});
+  EXPECT_EQ(full->capacity, Bytes{1000});
+}
+
+TEST_F(CommandProcess, WhoseHostRunsFullIsNamedSo) {
+  EXPECT_TRUE(contains(failure("line oom '\"step\":1,\"device\":\"cpu\",\"message\":\"not enough "
+                               "memory: 99 bytes\"'\nexit 1\n",
+                               OutcomeKind::host_out_of_memory),
+                       "not enough memory: 99 bytes"));
+  failure("echo 'Cannot allocate memory' >&2; exit 1\n", OutcomeKind::host_out_of_memory);
+}
+
+TEST_F(CommandProcess, ThatLacksSomethingIsTheEnvironmentsFault) {
+  EXPECT_TRUE(contains(failure("echo \"ModuleNotFoundError: No module named 'deepspeed'\" >&2\n"
+                               "exit 1\n",
+                               OutcomeKind::environment),
+                       "No module named 'deepspeed'"));
+  job_.argv = {"no-such-program-anywhere"};
+  EXPECT_EQ(run_command(job_, options_).outcome.kind(), OutcomeKind::environment);
+}
+
+TEST_F(CommandProcess, ThatHangsIsEnded) {
+  options_.watchdog_s = 1;
+  EXPECT_TRUE(contains(failure("step 1 null 9\nsleep 600\n", OutcomeKind::hung), "sign of life"));
+}
+
+TEST_F(CommandProcess, ThatIgnoresSignalsAndForksAwayIsEndedAtTheDeadline) {
+  options_.deadline_s = 1;
+  failure("trap '' TERM INT\n(setsid sleep 600 &)\nwhile :; do echo alive; sleep 0.1; done\n",
+          OutcomeKind::timed_out);
+}
+
+TEST_F(CommandProcess, OutputAndStepsAreSignsOfLife) {
+  options_.watchdog_s = 1;
+  const CommandOutcome ended =
+      run("for i in 1 2 3 4 5; do echo working; sleep 0.4; done\n" + std::string(kThreeSteps));
+  EXPECT_EQ(ended.outcome.kind(), OutcomeKind::ok);
+}
+
+TEST_F(CommandProcess, GarbageInTheObserversFolderIsPassedOver) {
+  const CommandOutcome ended =
+      run("echo 'no json' > \"$PLANWRIGHT_OBSERVER/rank-0-1.jsonl\"\n" + std::string(kThreeSteps) +
+          "printf '{\"schema\":\"planwright.observer/1\",\"kind\":\"st' >> "
+          "\"$PLANWRIGHT_OBSERVER/rank-0-1.jsonl\"\n"
+          "head -c 3000 /dev/urandom > \"$PLANWRIGHT_OBSERVER/rank-7-7.jsonl\"\n");
+  ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok);
+  EXPECT_EQ(ended.outcome.measurement()->ranks.size(), 1u);
+}
+
+}  // namespace
+}  // namespace planwright::launcher

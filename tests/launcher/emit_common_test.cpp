@@ -1,0 +1,195 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "estimator/spec/error.h"
+#include "launcher/plan_file.h"
+#include "launcher/targets/accelerate/emit.h"
+#include "launcher/targets/accelerate/rules.h"
+#include "launcher/targets/deepspeed/emit.h"
+#include "launcher/targets/deepspeed/rules.h"
+#include "launcher/targets/fsdp/emit.h"
+#include "launcher/targets/fsdp/rules.h"
+#include "launcher/targets/hf_trainer/emit.h"
+#include "launcher/targets/hf_trainer/rules.h"
+#include "launcher/targets/torchtitan/emit.h"
+#include "launcher/targets/torchtitan/rules.h"
+#include "tests/support/emit_requests.h"
+#include "tests/support/test_folder.h"
+
+namespace planwright::targets {
+namespace {
+
+using launcher::EmitRequest;
+using launcher::LaunchConfig;
+
+struct Emitter {
+  const char* target;
+  const char* version;
+  LaunchConfig (*emit)(const EmitRequest&);
+  std::vector<Rule> (*rules)();
+};
+
+const Emitter kEmitters[] = {
+    {"deepspeed", "0.19.8", deepspeed::emit, deepspeed::emit_rules},
+    {"accelerate", "1.15.0", accelerate::emit, accelerate::emit_rules},
+    {"hf-trainer", "5.23.0", hf_trainer::emit, hf_trainer::emit_rules},
+    {"fsdp", "2.11.0", fsdp::emit, fsdp::emit_rules},
+    {"torchtitan", "0.2.2", torchtitan::emit, torchtitan::emit_rules},
+    {"torchtitan", "0.3.0", torchtitan::emit, torchtitan::emit_rules},
+};
+
+EmitRequest request_of(const Emitter& emitter) {
+  return testing::emit_request(emitter.target, emitter.version, testing::sharded_candidate());
+}
+
+TEST(EveryEmitter, SaysTheSameEachTime) {
+  for (const Emitter& each : kEmitters) {
+    EXPECT_EQ(each.emit(request_of(each)), each.emit(request_of(each))) << each.target;
+  }
+}
+
+TEST(EveryEmitter, SaysWhatTheFilesWereDerivedFrom) {
+  for (const Emitter& each : kEmitters) {
+    EmitRequest request = request_of(each);
+    request.plan.evidence.study = "night";
+    request.plan.evidence.trial = 7;
+    request.plan.evidence.kind = launcher::EvidenceKind::measured;
+    const LaunchConfig config = each.emit(request);
+    const std::string hash = problem_hash(request.plan.problem);
+
+    const Json origin = testing::json_of(config, "origin.json");
+    EXPECT_EQ(origin.at("problem"), hash);
+    EXPECT_EQ(origin.at("candidate"), candidate_hash(request.plan.candidate));
+    EXPECT_EQ(origin.at("evidence"),
+              Json::parse(R"({"kind":"measured","study":"night","trial":7})"));
+    EXPECT_EQ(origin.at("target"), each.target);
+    EXPECT_NE(origin.at("planwright"), "");
+    for (const launcher::EmittedFile& file : config.files) {
+      if (file.path.ends_with(".json")) continue;
+      EXPECT_NE(file.text.find("# problem: " + hash), std::string::npos) << file.path;
+      EXPECT_NE(file.text.find("# evidence: measured; study night, trial 7"), std::string::npos);
+    }
+    EXPECT_EQ(config.evidence, launcher::EvidenceKind::measured);
+    EXPECT_FALSE(testing::warns(config, "predicted"));
+    EXPECT_TRUE(testing::warns(each.emit(request_of(each)), "predicted, not measured"));
+  }
+}
+
+TEST(EveryEmitter, LeavesAPlanFileThatIsThePlan) {
+  for (const Emitter& each : kEmitters) {
+    const testing::TestFolder folder;
+    EmitRequest request = request_of(each);
+    request.out = folder.path();
+    write_files(each.emit(request), false);
+    EXPECT_EQ(launcher::load_plan_file(folder / "plan.json"), request.plan) << each.target;
+  }
+}
+
+TEST(EveryEmitter, KeepsHostileTextsApartFromSyntax) {
+  for (const Emitter& each : kEmitters) {
+    for (const std::string& text : testing::hostile_texts()) {
+      EmitRequest request = request_of(each);
+      request.plan.evidence.study = request.plan.problem.model.name = text;
+      request.plan.problem.cluster.device.name = text;
+      request.script = "train " + text;
+      request.arguments = {text, "last"};
+      request.out = "o " + text;
+      const LaunchConfig config = each.emit(request);
+
+      const Json origin = testing::json_of(config, "origin.json");
+      EXPECT_EQ(origin.at("evidence").at("study"), text);
+      EXPECT_EQ(origin.at("command"), Json(config.command));
+      EXPECT_EQ(testing::words_of_script(testing::text_of(config, "launch.sh")), config.command);
+      const auto n = config.command.size();
+      EXPECT_EQ(config.command[n - 2], text);
+      EXPECT_EQ(config.command[n - 1], "last");
+    }
+  }
+}
+
+TEST(EveryEmitter, TakesNothingForAnOption) {
+  for (const Emitter& each : kEmitters) {
+    EmitRequest request = request_of(each);
+    request.script = "-c.py";
+    request.out = "-o";
+    const LaunchConfig config = each.emit(request);
+    for (const launcher::EmittedFile& file : config.files) EXPECT_EQ(file.path[0], '.');
+    EXPECT_EQ(std::count(config.command.begin(), config.command.end(), "./-c.py"), 1);
+  }
+}
+
+TEST(EveryEmitter, ShowsWhereAScriptBelongs) {
+  for (const Emitter& each : kEmitters) {
+    const LaunchConfig config = each.emit(request_of(each));
+    const bool named =
+        testing::text_of(config, "launch.sh").find("YOUR_SCRIPT.py") != std::string::npos;
+    EXPECT_EQ(named, testing::warns(config, "YOUR_SCRIPT.py")) << each.target;
+    EXPECT_EQ(named, std::string(each.target) != "torchtitan") << "which brings its own";
+  }
+}
+
+TEST(EveryEmitter, StartsTheSameLineOnEachOfSeveralNodes) {
+  for (const Emitter& each : kEmitters) {
+    EmitRequest request = request_of(each);
+    request.plan.problem.cluster.nodes = 2;
+    request.plan.candidate.dp = 16;
+    const LaunchConfig config = each.emit(request);
+    std::string all;
+    for (const launcher::EmittedFile& file : config.files) all += file.text;
+    EXPECT_NE(all.find("HEAD_NODE"), std::string::npos) << each.target;
+    EXPECT_NE(all.find("c10d"), std::string::npos) << each.target;
+    EXPECT_TRUE(testing::warns(config, "HEAD_NODE", "2 nodes")) << each.target;
+  }
+}
+
+TEST(EveryEmitter, SaysWhichVersionItWasCheckedWith) {
+  for (const Emitter& each : kEmitters) {
+    EmitRequest request = request_of(each);
+    EXPECT_FALSE(testing::warns(each.emit(request), "checked with")) << each.target;
+    request.plan.problem.target_version = "0.1.7";
+    EXPECT_TRUE(testing::warns(each.emit(request), "checked with", "the plan is for 0.1.7"));
+  }
+}
+
+TEST(EveryEmitter, RefusesWhatNoTargetCanHave) {
+  for (const Emitter& each : kEmitters) {
+    testing::expect_refused(
+        each.emit, request_of(each),
+        {{[](Problem& p, Candidate&) { p.cluster.per_node = 4; }, {"dp 8", "4 devices"}},
+         {[](Problem& p, Candidate&) { p.workload.global_batch = 60; }, {"global batch of 60"}},
+         {[](Problem& p, Candidate&) { p.workload.job = Job::inference; }, {"inference"}},
+         {[](Problem&, Candidate& c) { c.ep = 2; }, {"ep 2", "megatron"}},
+         {[](Problem&, Candidate& c) {
+            c.knobs = {{"colour", "red"}};
+          },
+          {"knob"}},
+         {[](Problem&, Candidate& c) {
+            c.recompute = {RecomputeKind::chunk, 4, {}};
+          },
+          {"chunk:4", "megatron"}},
+         {[](Problem& p, Candidate&) { p.workload.precision = Precision::fp8; },
+          {"precision fp8", "megatron"}}});
+  }
+}
+
+TEST(EveryEmitter, HasRulesWithNamesWordsAndSources) {
+  for (const Emitter& each : kEmitters) {
+    const EmitRequest request = request_of(each);
+    std::set<std::string> names;
+    for (const Rule& rule : each.rules()) {
+      EXPECT_TRUE(names.insert(rule.name).second) << each.target << " " << rule.name;
+      EXPECT_NE(rule.source, "") << rule.name;
+      for (const std::string& text : {rule.text, rule.fix}) {
+        const auto filled = fill_rule_text(text, request.plan.problem, request.plan.candidate);
+        EXPECT_NE(filled, "") << rule.name;
+        EXPECT_EQ(filled.find('{'), std::string::npos) << filled;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace planwright::targets
