@@ -295,7 +295,7 @@ std::vector<Check> titan2_checks(const Problem& p, const Candidate& c) {
 std::vector<Check> titan3_checks(const Problem& p, const Candidate& c) {
   Json json = titan_values(p, c);
   const RecomputeKind kind = c.recompute.kind;
-  json["recompute"] = kind == RecomputeKind::op     ? "SelectiveAC:op"
+  json["recompute"] = kind == RecomputeKind::op     ? "SelectiveAC"
                       : kind == RecomputeKind::full ? "FullAC"
                                                     : "NoneType";
   json["cuda_graphs"] = c.pp == 1;

@@ -63,6 +63,7 @@ TEST(HfTrainerEmit, TheCommandSaysWhatTheFileSays) {
   EXPECT_EQ(given(config, "--bf16"), "true");
   EXPECT_EQ(given(config, "--optim"), "adamw_torch_fused");
   EXPECT_EQ(given(config, "--fsdp_config"), "launch/fsdp_config.json");
+  EXPECT_EQ(given(config, "--fsdp"), "--fsdp_config") << "a word behind it would be a strategy";
   EXPECT_EQ(json_of(config, "fsdp_config.json").at("reshard_after_forward"), true);
   EXPECT_EQ(config.command.at(3), "train.py");
 }

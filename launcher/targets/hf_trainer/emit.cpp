@@ -97,10 +97,13 @@ Json arguments(const EmitRequest& request) {
   return json;
 }
 
+/// `fsdp` takes no word behind it: `true` would be read as the name of a strategy. Source:
+/// transformers training_args.py, _apply_legacy_fsdp_to_config @ v5.23.0.
 std::vector<std::string> options(const Json& arguments) {
   std::vector<std::string> words;
   for (const auto& [key, value] : arguments.items()) {
     words.push_back("--" + key);
+    if (key == "fsdp") continue;
     words.push_back(value.is_string() ? value.get<std::string>() : value.dump());
   }
   return words;
