@@ -63,8 +63,9 @@ std::string toml_table(const Json& object, const std::string& name) {
   for (const auto& [key, value] : object.items()) {
     if (!value.is_object()) text += key + " = " + value_text(value, Format::toml) + "\n";
   }
+  const std::string before = name.empty() ? "" : name + ".";
   for (const auto& [key, value] : object.items()) {
-    if (value.is_object()) text += toml_table(value, name.empty() ? key : name + "." + key);
+    if (value.is_object()) text += toml_table(value, std::string(before).append(key));
   }
   return text;
 }
