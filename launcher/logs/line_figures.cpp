@@ -10,18 +10,17 @@ Stated in_base_units(const Figure& figure, bool binary_units) {
 }  // namespace
 
 void LineFigures::add(const Figure* figures, std::size_t count, bool binary_units) {
-  auto& parts = values_[static_cast<std::size_t>(Field::part_time)];
-  const bool parts_known = parts.has_value();
+  const FieldSet known = known_;
   for (std::size_t i = 0; i < count; ++i) {
     const Figure& figure = figures[i];
-    auto& kept = values_[static_cast<std::size_t>(figure.field)];
-    const Stated stated = in_base_units(figure, binary_units);
-    if (!kept) {
-      kept = stated;
-    } else if (figure.field == Field::part_time && !parts_known) {
-      kept->value += stated.value;
+    const FieldSet bit = field_bit(figure.field);
+    Stated& kept = values_[static_cast<std::size_t>(figure.field)];
+    if ((known_ & bit) == 0) {
+      kept = in_base_units(figure, binary_units);
+      known_ |= bit;
+    } else if (figure.field == Field::part_time && (known & bit) == 0) {
+      kept.value += in_base_units(figure, binary_units).value;
     }
-    ++count_;
   }
 }
 

@@ -160,8 +160,8 @@ void LogBooks::add_memory(Rank rank, const LineFigures& figures) {
   };
   LoggedMemory* of_rank = nullptr;
   for (const Kind& kind : kKinds) {
-    const auto& stated = figures[kind.field];
-    if (!stated) continue;
+    const Stated* const stated = figures.find(kind.field);
+    if (stated == nullptr) continue;
     if (of_rank == nullptr && !has_room_for(rank)) return;
     if (of_rank == nullptr) of_rank = &summary_.memory[rank];
     auto& kept = of_rank->*kind.member;

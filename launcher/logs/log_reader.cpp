@@ -60,6 +60,16 @@ std::optional<int> rank_of(double number) {
   return number < kMostRank ? std::optional(static_cast<int>(number)) : std::nullopt;
 }
 
+/// None if its figures count whatever is known of the line already.
+FieldSet fields_of(const Pattern& pattern) {
+  FieldSet fields = 0;
+  for (const Field field : pattern.fields()) {
+    if (field == Field::allocated_peak_part) return 0;
+    if (field != Field::number) fields |= field_bit(field);
+  }
+  return fields;
+}
+
 std::optional<Bytes> bytes_of(const LineFigures& figures, Field field) {
   const auto value = figures.value(field);
   return value ? std::optional(countable_bytes(*value)) : std::nullopt;
@@ -74,8 +84,10 @@ LogReader::LogReader(const std::vector<LogFormat>& formats) : cutter_(kLongestLi
       add_search(ignored_.back().anchor(), Role::ignored, ignored_.size() - 1);
     }
     for (const std::string& each : format.lines) {
+      Pattern pattern(each, format.name, "lines");
+      const FieldSet fields = fields_of(pattern);
       figure_patterns_.push_back(
-          {Pattern(each, format.name, "lines"), format.decimal_comma, format.binary_units});
+          {std::move(pattern), fields, format.decimal_comma, format.binary_units});
       add_search(figure_patterns_.back().pattern.anchor(), Role::figures,
                  figure_patterns_.size() - 1);
     }
@@ -116,7 +128,7 @@ void LogReader::read_line(std::string_view raw, bool cut) {
   look_for(text);
   if (found_.empty() && tracebacks_.empty()) return;
   const RankedLine ranked = split_rank(text);
-  const Line line{ranked.rank, {ranked.text, cut}};
+  const Line line{ranked.rank, {ranked.text, cut}, text.size() - ranked.text.size()};
   read_failure(line);
   if (!is_ignored(line)) read_figures(line);
 }
@@ -124,40 +136,48 @@ void LogReader::read_line(std::string_view raw, bool cut) {
 /// What may be found in the line, in the order in which it is to be tried.
 void LogReader::look_for(std::string_view text) {
   found_.clear();
-  texts_.search(text, [this](std::size_t number) {
+  texts_.search(text, [this](std::size_t number, std::size_t at) {
     for (const std::size_t each : searches_of_text_[number]) {
       if (searches_[each].found_in == lines_) continue;
       searches_[each].found_in = lines_;
+      searches_[each].found_at = at;
       found_.push_back(each);
     }
   });
   std::sort(found_.begin(), found_.end());
 }
 
-bool LogReader::is_ignored(const Line& line) {
+/// The figures are in `figures_`.
+bool LogReader::matches(const Pattern& pattern, const Search& search, const Line& line,
+                        bool decimal_comma) {
   figures_.clear();
+  LineText text = line.text;
+  text.decimal_comma = decimal_comma;
+  return pattern.find(text, figures_, std::max(search.found_at, line.prefix) - line.prefix);
+}
+
+bool LogReader::is_ignored(const Line& line) {
   return std::any_of(found_.begin(), found_.end(), [&](std::size_t each) {
-    return searches_[each].role == Role::ignored &&
-           ignored_[searches_[each].row].find(line.text, figures_);
+    const Search& search = searches_[each];
+    return search.role == Role::ignored && matches(ignored_[search.row], search, line, false);
   });
 }
 
 void LogReader::read_figures(const Line& line) {
   bool any = false;
+  line_figures_.clear();
   for (const std::size_t each : found_) {
-    if (searches_[each].role != Role::figures) continue;
-    const FigurePattern& its = figure_patterns_[searches_[each].row];
-    figures_.clear();
-    LineText text = line.text;
-    text.decimal_comma = its.decimal_comma;
-    if (!its.pattern.find(text, figures_)) continue;
-    if (!any) line_figures_.clear();
+    const Search& search = searches_[each];
+    if (search.role != Role::figures) continue;
+    const FigurePattern& its = figure_patterns_[search.row];
+    const bool nothing_new = its.fields != 0 && (its.fields & ~line_figures_.known()) == 0;
+    if (nothing_new || !matches(its.pattern, search, line, its.decimal_comma)) continue;
     any = true;
     line_figures_.add(figures_.data(), figures_.size(), its.binary_units);
     for (const Figure& figure : figures_) {
       if (figure.field != Field::allocated_peak_part) continue;
       const double bytes = figure.number * unit_factor(figure.unit, its.binary_units);
-      books_.add_peak_part(line.rank, searches_[each].row, {bytes, figure.number, figure.unit});
+      books_.add_peak_part(line.rank, search.row, {bytes, figure.number, figure.unit});
     }
   }
   if (any) books_.add(line.rank, line_figures_);
@@ -198,8 +218,7 @@ bool LogReader::read_sign(const Line& line, bool warning) {
     const std::size_t row = searches_[each].row;
     const FailureSign& sign = failure_signs()[row];
     if (warning && sign.weight != SignWeight::any_level) continue;
-    figures_.clear();
-    if (!signs_[row].find(line.text, figures_)) continue;
+    if (!matches(signs_[row], searches_[each], line, false)) continue;
     std::optional<int> rank = line.rank;
     for (const Figure& figure : figures_) {
       if (figure.field == Field::rank && !rank) rank = rank_of(figure.number);

@@ -35,22 +35,26 @@ class LogReader {
   enum class Role : std::uint8_t { ignored, figures, sign, traceback, exception };
   struct Search {
     Role role;
-    std::size_t row = 0;  ///< in the table of its role
-    std::int64_t found_in = 0;
+    std::size_t row = 0;        ///< in the table of its role
+    std::int64_t found_in = 0;  ///< the line in which its text was found last
+    std::size_t found_at = 0;   ///< where it stands there first
   };
   struct FigurePattern {
     Pattern pattern;
+    FieldSet fields = 0;  ///< none if it is to be tried whatever is known already
     bool decimal_comma = false;
     bool binary_units = false;
   };
   struct Line {
     std::optional<int> rank;
     LineText text;
+    std::size_t prefix = 0;  ///< what stands before `text`
   };
 
   void add_search(const std::string& text, Role role, std::size_t row);
   void read_line(std::string_view raw, bool cut);
   void look_for(std::string_view text);
+  bool matches(const Pattern& pattern, const Search& search, const Line& line, bool decimal_comma);
   bool is_ignored(const Line& line);
   void read_figures(const Line& line);
   void read_failure(const Line& line);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <limits>
 
 namespace planwright::launcher {
@@ -166,9 +167,53 @@ std::optional<NumberInText> no_finite_number(std::string_view text, std::size_t 
   return std::nullopt;
 }
 
+bool may_go_on(std::string_view text, std::size_t at) {
+  if (at >= text.size()) return false;
+  const bool digit_next = at + 1 < text.size() && is_digit(text[at + 1]);
+  switch (text[at]) {
+    case ',':
+    case '.':
+    case '\'':
+      return digit_next;
+    case '_':
+    case 'e':
+    case 'E':
+    case '\xC2':
+    case '\xE2':
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// What nearly all numbers are, without copying: digits and perhaps a point and more. The quotient
+/// of an integer below 2^53 and a power of ten up to 10^22 is rounded as from_chars would.
+std::optional<NumberInText> plain_number(std::string_view text) {
+  constexpr std::size_t kMost = 15;
+  constexpr std::array<double, kMost + 1> kPowers{1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  std::uint64_t digits = 0;
+  std::size_t at = 0;
+  for (; at < text.size() && is_digit(text[at]) && at <= kMost; ++at) {
+    digits = digits * 10 + static_cast<std::uint64_t>(text[at] - '0');
+  }
+  const std::size_t whole = at;
+  const bool point = whole > 0 && at + 1 < text.size() && text[at] == '.' && is_digit(text[at + 1]);
+  for (at += point ? 1 : 0; point && at < text.size() && is_digit(text[at]) && at <= kMost; ++at) {
+    digits = digits * 10 + static_cast<std::uint64_t>(text[at] - '0');
+  }
+  const std::size_t fraction = point ? at - whole - 1 : 0;
+  const bool more = at < text.size() && is_digit(text[at]);
+  if (whole == 0 || more || whole + fraction > kMost || may_go_on(text, at)) return std::nullopt;
+  return NumberInText{static_cast<double>(digits) / kPowers[fraction], at};
+}
+
 }  // namespace
 
 std::optional<NumberInText> number_at(std::string_view text, bool decimal_comma) {
+  if (!decimal_comma) {
+    if (const auto plain = plain_number(text)) return plain;
+  }
   std::size_t at = 0;
   double sign = 1;
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) {

@@ -173,6 +173,7 @@ void Pattern::add_braces(std::string_view inside) {
     tokens_.push_back({Kind::equals});
   } else {
     tokens_.push_back({Kind::field, "", field_of_name(inside).value_or(FieldName{})});
+    fields_.push_back(tokens_.back().field.field);
   }
 }
 
@@ -200,7 +201,8 @@ void Pattern::choose_anchor() {
   }
 }
 
-bool Pattern::find(const LineText& line, std::vector<Figure>& figures) const {
+bool Pattern::find(const LineText& line, std::vector<Figure>& figures,
+                   std::size_t anchor_at) const {
   const std::size_t known = figures.size();
   if (at_line_begin_) {
     const bool found = match_rest(line, 0, 0, figures);
@@ -210,7 +212,7 @@ bool Pattern::find(const LineText& line, std::vector<Figure>& figures) const {
   std::size_t first = 0;
   while (tokens_[first].kind != Kind::text) ++first;
   const std::string& text = tokens_[first].text;
-  std::size_t at = line.text.find(text);
+  std::size_t at = line.text.find(text, text == anchor_ ? anchor_at : 0);
   for (int tries = 0; at != line.text.npos && tries < kMostTries; ++tries) {
     const bool found =
         tokens_[0].kind == Kind::field
@@ -277,7 +279,9 @@ Pattern::Place Pattern::match_token(const LineText& line, std::size_t token, std
   const Token& its = tokens_[token];
   switch (its.kind) {
     case Kind::text:
-      return {line.text.substr(at, its.text.size()) == its.text, at + its.text.size()};
+      return {at < line.text.size() && line.text[at] == its.text[0] &&
+                  line.text.substr(at, its.text.size()) == its.text,
+              at + its.text.size()};
     case Kind::blanks:
     case Kind::any:
       return {true, skip_blanks(line.text, at)};

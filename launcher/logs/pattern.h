@@ -30,8 +30,11 @@ class Pattern {
 
   /// A piece of text without which it is not found.
   const std::string& anchor() const { return anchor_; }
-  /// Adds its figures, in their order, if it is found.
-  bool find(const LineText& line, std::vector<Figure>& figures) const;
+  /// The fields that it has.
+  const std::vector<Field>& fields() const { return fields_; }
+  /// Adds its figures, in their order, if it is found. The anchor stands at `anchor_at` first, or
+  /// later.
+  bool find(const LineText& line, std::vector<Figure>& figures, std::size_t anchor_at = 0) const;
 
  private:
   enum class Kind : std::uint8_t { text, blanks, any, equals, field };
@@ -61,6 +64,7 @@ class Pattern {
   bool text_follows(const LineText& line, std::size_t token, std::size_t at) const;
 
   std::vector<Token> tokens_;
+  std::vector<Field> fields_;
   bool at_line_begin_ = false;
   std::string anchor_;
 };

@@ -40,7 +40,8 @@ std::size_t TextSet::add(const std::string& text) {
     short_.push_back(number);
   } else {
     added.gram_at = rarest(text, kGram);
-    std::uint16_t& head = heads_[slot(text.data() + added.gram_at)];
+    added.gram = gram_of(text.data() + added.gram_at);
+    std::uint16_t& head = heads_[slot(added.gram)];
     added.next = head;
     head = static_cast<std::uint16_t>(number + 1);
   }

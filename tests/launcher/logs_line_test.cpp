@@ -133,7 +133,13 @@ TEST(LogLine, HoldsTheTextsThatAreLookedFor) {
        {"", "a", "loss", "the loss", "los", "CUDA out of memory", "aab tokens/s: 1", "memor",
         "out of memor", "tokens/stokens/s", "memory"}) {
     std::vector<bool> found(all.size());
-    texts.search(line, [&](std::size_t number) { found[number] = true; });
+    texts.search(line, [&](std::size_t number, std::size_t at) {
+      EXPECT_EQ(line.substr(at, all[number].size()), all[number]);
+      if (!found[number]) {
+        EXPECT_EQ(at, line.find(all[number])) << line;
+      }
+      found[number] = true;
+    });
     for (std::size_t i = 0; i < all.size(); ++i) {
       EXPECT_EQ(found[i], line.find(all[i]) != line.npos) << all[i] << " in " << line;
     }

@@ -12,9 +12,9 @@ const launcher::LogFormat& log_format() {
       .name = "hf-trainer",
       .lines =
           {
-              "{^} {number}%|{*}| {step}/{steps} [",
               "{^} {number}%|{*}| {step}/{steps} [{*}<{*}, {step_s}s/it",
               "{^} {number}%|{*}| {step}/{steps} [{*}<{*}, {steps_per_s}it/s",
+              "{^} {number}%|{*}| {step}/{steps} [",
               "loss{=}{loss}",
               "train_steps_per_second{=}{mean_steps_per_s}",
               "train_samples_per_second{=}{mean_samples_per_s}",
