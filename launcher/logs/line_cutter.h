@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -18,16 +17,19 @@ class LineCutter {
   /// `take(std::string_view line, bool cut)`: `cut` says that the line is only a beginning.
   template <class Take>
   void append(std::string_view bytes, const Take& take) {
-    while (!bytes.empty()) {
-      const std::size_t end = line_end(bytes);
+    NextOf newline(bytes, '\n'), carriage_return(bytes, '\r');
+    std::size_t at = 0;
+    while (at < bytes.size()) {
+      const std::size_t end = std::min(newline.from(at), carriage_return.from(at));
+      const std::string_view line = bytes.substr(at, end - at);
       const bool whole = end < bytes.size();
-      if (!whole || !pending_.empty()) {
-        keep(bytes.substr(0, end));
-        if (whole) finish(take, false);
+      if (whole && pending_.empty()) {
+        hand_out(line, false, take);
       } else {
-        hand_out(bytes.substr(0, end), false, take);
+        keep(line);
+        if (whole) finish(take, false);
       }
-      bytes.remove_prefix(std::min(end + 1, bytes.size()));
+      at = end + 1;
     }
   }
   /// What no line end followed.
@@ -37,13 +39,24 @@ class LineCutter {
   }
 
  private:
-  static std::size_t line_end(std::string_view bytes) {
-    const std::size_t newline = std::min(bytes.find('\n'), bytes.size());
-    const void* const found = std::memchr(bytes.data(), '\r', newline);
-    return found != nullptr
-               ? static_cast<std::size_t>(static_cast<const char*>(found) - bytes.data())
-               : newline;
-  }
+  /// Where a byte stands next, asked for from places in their order; the end if nowhere. Looked for
+  /// once, or a log of carriage returns alone would be searched for newlines at each of them.
+  class NextOf {
+   public:
+    NextOf(std::string_view bytes, char byte) : bytes_(bytes), byte_(byte) { look_from(0); }
+    std::size_t from(std::size_t at) {
+      if (next_ < at) look_from(at);
+      return next_;
+    }
+
+   private:
+    void look_from(std::size_t at) { next_ = std::min(bytes_.find(byte_, at), bytes_.size()); }
+
+    std::string_view bytes_;
+    char byte_;
+    std::size_t next_ = 0;
+  };
+
   void keep(std::string_view bytes) {
     pending_ += bytes.substr(0, limit_ + 1 - std::min(limit_ + 1, pending_.size()));
   }

@@ -153,7 +153,8 @@ bool LogReader::matches(const Pattern& pattern, const Search& search, const Line
   figures_.clear();
   LineText text = line.text;
   text.decimal_comma = decimal_comma;
-  return pattern.find(text, figures_, std::max(search.found_at, line.prefix) - line.prefix);
+  const bool in_text = search.found_at >= line.prefix;
+  return pattern.find(text, figures_, in_text ? search.found_at - line.prefix : text.text.npos);
 }
 
 bool LogReader::is_ignored(const Line& line) {

@@ -54,7 +54,7 @@ class Plain {
   }
 
  private:
-  std::array<char, 2 * kMostDigits> text_{};
+  std::array<char, 2 * kMostDigits> text_;
   std::size_t size_ = 0;
 };
 
@@ -167,6 +167,11 @@ std::optional<NumberInText> no_finite_number(std::string_view text, std::size_t 
   return std::nullopt;
 }
 
+bool may_begin(char c) {
+  const char lower = static_cast<char>(c | 0x20);
+  return is_digit(c) || c == '-' || c == '+' || c == '.' || lower == 'n' || lower == 'i';
+}
+
 bool may_go_on(std::string_view text, std::size_t at) {
   if (at >= text.size()) return false;
   const bool digit_next = at + 1 < text.size() && is_digit(text[at + 1]);
@@ -211,6 +216,7 @@ std::optional<NumberInText> plain_number(std::string_view text) {
 }  // namespace
 
 std::optional<NumberInText> number_at(std::string_view text, bool decimal_comma) {
+  if (text.empty() || !may_begin(text[0])) return std::nullopt;
   if (!decimal_comma) {
     if (const auto plain = plain_number(text)) return plain;
   }

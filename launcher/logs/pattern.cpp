@@ -33,6 +33,15 @@ bool parts_words(std::string_view text, std::size_t at) {
   return at > 0 && at + 1 < text.size() && is_word(text[at - 1]) && is_word(text[at + 1]);
 }
 
+/// Without a call for the few bytes that it mostly is.
+bool stands_at(std::string_view line, std::size_t at, std::string_view text) {
+  if (at > line.size() || line.size() - at < text.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (line[at + i] != text[i]) return false;
+  }
+  return true;
+}
+
 bool begins_word_inside(std::string_view text, std::size_t at) {
   return at > 0 && is_word(text[at]) && is_word(text[at - 1]);
 }
@@ -77,8 +86,8 @@ bool may_go_on(std::string_view rest) {
   return rest.find_first_not_of(" \t.,'_eE+-\xC2\xA0\xE2\x80\xAF\x89") == rest.npos;
 }
 
-bool fits(const Figure& figure, bool unit_is_known) {
-  switch (quantity(figure.field)) {
+bool fits(const Figure& figure, Quantity quantity) {
+  switch (quantity) {
     case Quantity::whole:
       return figure.number >= 0 && figure.number < kMostWhole &&
              figure.number == std::floor(figure.number);
@@ -86,7 +95,8 @@ bool fits(const Figure& figure, bool unit_is_known) {
       if (!std::isfinite(figure.number)) return false;
       if (figure.field == Field::allocated_peak_part) return true;
       const bool whole = figure.number == std::floor(figure.number);
-      return figure.number >= 0 && (unit_is_known || (whole && figure.number >= kLeastBareBytes));
+      return figure.number >= 0 &&
+             (figure.unit != LogUnit::bare || (whole && figure.number >= kLeastBareBytes));
     }
     case Quantity::seconds:
       return figure.number >= 0 && std::isfinite(figure.number);
@@ -172,8 +182,9 @@ void Pattern::add_braces(std::string_view inside) {
   } else if (inside == "=") {
     tokens_.push_back({Kind::equals});
   } else {
-    tokens_.push_back({Kind::field, "", field_of_name(inside).value_or(FieldName{})});
-    fields_.push_back(tokens_.back().field.field);
+    const FieldName name = field_of_name(inside).value_or(FieldName{});
+    tokens_.push_back({Kind::field, "", name, quantity(name.field)});
+    fields_.push_back(name.field);
   }
 }
 
@@ -196,9 +207,12 @@ std::string Pattern::problem() const {
 }
 
 void Pattern::choose_anchor() {
-  for (const Token& token : tokens_) {
-    if (token.kind == Kind::text && token.text.size() > anchor_.size()) anchor_ = token.text;
+  for (std::size_t i = tokens_.size(); i-- > 0;) {
+    if (tokens_[i].kind != Kind::text) continue;
+    if (tokens_[i].text.size() >= anchor_.size()) anchor_ = tokens_[i].text;
+    first_text_ = i;
   }
+  anchor_is_first_ = !anchor_.empty() && tokens_[first_text_].text == anchor_;
 }
 
 bool Pattern::find(const LineText& line, std::vector<Figure>& figures,
@@ -209,15 +223,14 @@ bool Pattern::find(const LineText& line, std::vector<Figure>& figures,
     if (!found) figures.resize(known);
     return found;
   }
-  std::size_t first = 0;
-  while (tokens_[first].kind != Kind::text) ++first;
-  const std::string& text = tokens_[first].text;
-  std::size_t at = line.text.find(text, text == anchor_ ? anchor_at : 0);
+  const std::string& text = tokens_[first_text_].text;
+  const bool known_at = anchor_is_first_ && anchor_at != line.text.npos;
+  std::size_t at = known_at ? anchor_at : line.text.find(text);
   for (int tries = 0; at != line.text.npos && tries < kMostTries; ++tries) {
-    const bool found =
-        tokens_[0].kind == Kind::field
-            ? match_leading_field(line, at, first, figures)
-            : !begins_word_inside(line.text, at) && match_rest(line, first, at, figures);
+    const bool found = tokens_[0].kind == Kind::field
+                           ? match_leading_field(line, at, figures)
+                           : !begins_word_inside(line.text, at) &&
+                                 match_rest(line, first_text_ + 1, at + text.size(), figures);
     if (found) return true;
     figures.resize(known);
     at = line.text.find(text, at + 1);
@@ -225,16 +238,16 @@ bool Pattern::find(const LineText& line, std::vector<Figure>& figures,
   return false;
 }
 
-bool Pattern::match_leading_field(const LineText& line, std::size_t text_at, std::size_t text_token,
+bool Pattern::match_leading_field(const LineText& line, std::size_t text_at,
                                   std::vector<Figure>& figures) const {
-  const Quantity its = quantity(tokens_[0].field.field);
+  const Quantity its = tokens_[0].quantity;
   const bool with_unit = tokens_[0].field.unit == LogUnit::bare &&
                          (its == Quantity::seconds || its == Quantity::bytes);
   const std::size_t begin = begin_of_number(line.text, text_at, with_unit);
   if (begin >= text_at || begins_word_inside(line.text, begin)) return false;
   const Place field = match_field(line, 0, begin, figures);
   const bool ends_here = field.found && skip_blanks(line.text, field.end) == text_at;
-  return ends_here && match_rest(line, text_token, text_at, figures);
+  return ends_here && match_rest(line, first_text_, text_at, figures);
 }
 
 bool Pattern::match_rest(const LineText& line, std::size_t token, std::size_t at,
@@ -279,9 +292,7 @@ Pattern::Place Pattern::match_token(const LineText& line, std::size_t token, std
   const Token& its = tokens_[token];
   switch (its.kind) {
     case Kind::text:
-      return {at < line.text.size() && line.text[at] == its.text[0] &&
-                  line.text.substr(at, its.text.size()) == its.text,
-              at + its.text.size()};
+      return {stands_at(line.text, at, its.text), at + its.text.size()};
     case Kind::blanks:
     case Kind::any:
       return {true, skip_blanks(line.text, at)};
@@ -298,14 +309,15 @@ Pattern::Place Pattern::match_token(const LineText& line, std::size_t token, std
 Pattern::Place Pattern::match_field(const LineText& line, std::size_t token, std::size_t at,
                                     std::vector<Figure>& figures) const {
   const FieldName& name = tokens_[token].field;
-  const Quantity its = quantity(name.field);
+  const Quantity its = tokens_[token].quantity;
   at = skip_blanks(line.text, at);
   const auto number =
       number_at(line.text.substr(std::min(at, line.text.size())), line.decimal_comma);
   if (!number) return {};
   const std::string_view digits = line.text.substr(at, number->length);
-  const bool fraction = digits.find(line.decimal_comma ? ',' : '.') != digits.npos;
-  if (its == Quantity::whole && fraction) return {};
+  if (its == Quantity::whole && digits.find(line.decimal_comma ? ',' : '.') != digits.npos) {
+    return {};
+  }
   Figure figure{name.field, name.unit, number->value};
   at += number->length;
   std::size_t end = at;  // of all that belongs to the number
@@ -321,15 +333,14 @@ Pattern::Place Pattern::match_field(const LineText& line, std::size_t token, std
   }
   if (line.cut && may_go_on(line.text.substr(std::min(end, line.text.size())))) return {};
   if (!text_follows(line, token, at) && goes_on(line.text, at, its)) return {};
-  if (!fits(figure, figure.unit != LogUnit::bare)) return {};
+  if (!fits(figure, its)) return {};
   figures.push_back(figure);
   return {true, at};
 }
 
 bool Pattern::text_follows(const LineText& line, std::size_t token, std::size_t at) const {
   if (token + 1 >= tokens_.size() || tokens_[token + 1].kind != Kind::text) return false;
-  const std::string& text = tokens_[token + 1].text;
-  return line.text.substr(std::min(at, line.text.size()), text.size()) == text;
+  return stands_at(line.text, at, tokens_[token + 1].text);
 }
 
 }  // namespace planwright::launcher

@@ -32,9 +32,10 @@ class Pattern {
   const std::string& anchor() const { return anchor_; }
   /// The fields that it has.
   const std::vector<Field>& fields() const { return fields_; }
-  /// Adds its figures, in their order, if it is found. The anchor stands at `anchor_at` first, or
-  /// later.
-  bool find(const LineText& line, std::vector<Figure>& figures, std::size_t anchor_at = 0) const;
+  /// Adds its figures, in their order, if it is found. `anchor_at` is where the anchor stands
+  /// first, if that is known.
+  bool find(const LineText& line, std::vector<Figure>& figures,
+            std::size_t anchor_at = std::string_view::npos) const;
 
  private:
   enum class Kind : std::uint8_t { text, blanks, any, equals, field };
@@ -42,6 +43,7 @@ class Pattern {
     Kind kind;
     std::string text{};
     FieldName field{};
+    Quantity quantity = Quantity::plain;
   };
   struct Place {
     bool found = false;
@@ -52,7 +54,7 @@ class Pattern {
   void add_braces(std::string_view inside);
   std::string problem() const;
   void choose_anchor();
-  bool match_leading_field(const LineText& line, std::size_t text_at, std::size_t text_token,
+  bool match_leading_field(const LineText& line, std::size_t text_at,
                            std::vector<Figure>& figures) const;
   bool match_rest(const LineText& line, std::size_t token, std::size_t at,
                   std::vector<Figure>& figures) const;
@@ -67,6 +69,8 @@ class Pattern {
   std::vector<Field> fields_;
   bool at_line_begin_ = false;
   std::string anchor_;
+  std::size_t first_text_ = 0;  ///< of the tokens
+  bool anchor_is_first_ = false;
 };
 
 }  // namespace planwright::launcher
