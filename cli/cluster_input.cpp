@@ -65,6 +65,13 @@ void require_whole_nodes(const Settings& settings, int devices, int per_node,
          fmt::format("{} or {}", less, less + per_node));
 }
 
+/// As told, or `usual`, of which the devices must then fill whole nodes.
+int devices_per_node(const Settings& settings, int devices, int usual) {
+  const auto given = count(settings, "per-node");
+  if (!given) require_whole_nodes(settings, devices, usual, "--per-node does not say otherwise");
+  return given.value_or(std::min(devices, usual));
+}
+
 /// Sockets of a CPU that is known by name, with the memory that the user says they have.
 ClusterInput sockets(const Settings& settings, const DeviceSpec& device) {
   refuse_if_given(settings, "threads", "is for this host's CPU only");
@@ -73,7 +80,7 @@ ClusterInput sockets(const Settings& settings, const DeviceSpec& device) {
            fmt::format("is required for {}: a socket has the memory that was put in", device.name));
   }
   const int devices = count(settings, "devices").value_or(1);
-  const int per_node = count(settings, "per-node").value_or(std::min(devices, kSocketsPerNode));
+  const int per_node = devices_per_node(settings, devices, kSocketsPerNode);
   ClusterInput input;
   input.cluster = estimator::preset_cluster(device, devices, per_node);
   input.cluster.threads_per_rank =
@@ -89,9 +96,7 @@ ClusterInput preset_devices(const Settings& settings, const DeviceSpec& device,
   const bool same = found && found->name == device.name;
   const int present = same ? static_cast<int>(scan.gpus.size()) : 0;
   const int devices = count(settings, "devices").value_or(std::max(1, present));
-  const auto given = count(settings, "per-node");
-  if (!given) require_whole_nodes(settings, devices, kPerNode, "--per-node does not say otherwise");
-  const int per_node = given.value_or(std::min(devices, kPerNode));
+  const int per_node = devices_per_node(settings, devices, kPerNode);
   ClusterInput input;
   input.cluster = estimator::preset_cluster(device, devices, per_node);
   input.here = devices <= present;

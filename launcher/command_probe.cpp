@@ -126,6 +126,12 @@ CommandEnd run_in(const CommandJob& job, const RunOptions& options, const WorkFo
   return end;
 }
 
+void make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directory(path, error);
+  if (error) throw WorldError("cannot make " + path + ": " + error.message());
+}
+
 }  // namespace
 
 CommandOutcome run_command(const CommandJob& job, const RunOptions& options) {
@@ -134,10 +140,8 @@ CommandOutcome run_command(const CommandJob& job, const RunOptions& options) {
     const std::string logs = options.log_folder.empty() ? work.path() : options.log_folder;
     const CommandFolders folders{work.path() + "/report.json", work.path() + "/observed",
                                  logs + "/command.log"};
-    fs::create_directory(folders.observed);
+    make_folder(folders.observed);
     return command_verdict(job, run_in(job, options, work, folders));
-  } catch (const std::filesystem::filesystem_error& error) {
-    return {Outcome{Failure{OutcomeKind::environment, error.what(), "", {}}, {}}, {}, {}};
   } catch (const WorldError& error) {
     return {Outcome{Failure{OutcomeKind::environment, error.what(), "", {}}, {}}, {}, {}};
   }

@@ -7,16 +7,10 @@
 #include <set>
 #include <utility>
 
-#include "estimator/spec/error.h"
+#include "estimator/spec/median.h"
 
 namespace planwright::launcher {
 namespace {
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 const RankFate* fate_of_command(const RunEnd& end) {
   return end.ranks.empty() ? nullptr : &end.ranks.front();

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "estimator/spec/median.h"
 #include "launcher/disturbance.h"
 
 namespace planwright::launcher {
@@ -101,12 +102,6 @@ void add(RankMeasurement& rank, const RankMeasurement& part) {
   rank.rss_peak = std::max(rank.rss_peak, part.rss_peak);
   add_time(rank, part);
   append(rank.steps_s, part.steps_s);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 }  // namespace

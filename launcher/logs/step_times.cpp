@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "estimator/spec/median.h"
+
 namespace planwright::launcher {
 namespace {
 
@@ -81,11 +83,7 @@ std::optional<double> mean_step(const LogSummary& summary, const StepSize& size)
 
 }  // namespace
 
-double LoggedStepTimes::median() const {
-  std::vector<double> sorted = seconds;
-  std::sort(sorted.begin(), sorted.end());
-  return (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
-}
+double LoggedStepTimes::median() const { return planwright::median(seconds); }
 
 std::optional<LoggedStepTimes> step_times(const LogSummary& summary, const StepSize& size,
                                           int warmup) {

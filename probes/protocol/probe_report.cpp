@@ -4,6 +4,7 @@
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/json_fields.h"
+#include "estimator/spec/median.h"
 
 namespace planwright::json_io {
 
@@ -48,12 +49,6 @@ struct Fields<RankReport> {
 
 namespace planwright::probes {
 namespace {
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 /// A step lasts as long as its slowest rank.
 std::vector<double> slowest(const std::vector<RankMeasurement>& ranks) {

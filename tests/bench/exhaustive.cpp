@@ -13,12 +13,12 @@
 #include "estimator/calibrate.h"
 #include "estimator/price.h"
 #include "estimator/spec/error.h"
+#include "estimator/spec/median.h"
 #include "launcher/host_rates.h"
 #include "search/rank.h"
 #include "search/tune.h"
 #include "tests/support/built_programs.h"
 #include "tests/support/markdown.h"
-#include "tests/support/median.h"
 
 /// The tuner's winner against probing every legal candidate of the same space: `bench_exhaustive
 /// [FILE.toml]`, by default the demonstration's. Fails if the winner, measured again in turns with

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "estimator/spec/flat_layout.h"
+#include "estimator/spec/median.h"
 #include "launcher/targets/builtin/rules.h"
 #include "launcher/targets/builtin/traits.h"
 #include "tests/support/built_programs.h"
 #include "tests/support/fake_traits.h"
 #include "tests/support/markdown.h"
-#include "tests/support/median.h"
 #include "tests/support/timed_job.h"
 
 /// How much of the data ranks' communication overlap hides, over an artificial link so slow that

@@ -12,11 +12,11 @@
 #include "cli/problem_input.h"
 #include "cli/settings.h"
 #include "estimator/spec/error.h"
+#include "estimator/spec/median.h"
 #include "launcher/clock.h"
 #include "launcher/probe_runner.h"
 #include "tests/support/built_programs.h"
 #include "tests/support/markdown.h"
-#include "tests/support/median.h"
 
 /// How long one waits: from a rank's exec to the start of its first warm-up step, in a probe of the
 /// demonstration's plan over two CPU ranks, which fails above 2 s; and for `planwright estimate`.

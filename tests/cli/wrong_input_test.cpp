@@ -144,6 +144,8 @@ const WrongInput kRows[] = {
      "--devices = 71|whole nodes of 8|did you mean 64 or 72?"},
     {"UnevenCluster", "estimate --model gpt2 --seq 8 --cluster p4de.24xlarge --devices 12",
      "--devices = 12|whole nodes of 8, as p4de.24xlarge has|did you mean 8 or 16?"},
+    {"UnevenSockets", "estimate --model gpt2 --seq 8 --device EPYC-9654 --memory 64GiB --devices 3",
+     "--devices = 3|whole nodes of 2|did you mean 2 or 4?"},
     {"NodeForDevice", "estimate --model gpt2 --seq 8 --device p5.48xlarge",
      "--device = p5.48xlarge|is a node|did you mean --cluster p5.48xlarge?"},
     {"PlanOfServers", "plan {base} --job inference", "--job = inference|for the verb estimate"},

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "estimator/quantities.h"
-#include "tests/support/median.h"
+#include "estimator/spec/median.h"
 
 namespace planwright::testing {
 namespace {

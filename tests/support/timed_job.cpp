@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "estimator/spec/error.h"
-#include "tests/support/median.h"
+#include "estimator/spec/median.h"
 
 namespace planwright::testing {
 

@@ -18,8 +18,6 @@ namespace {
 using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
-constexpr const char* kNvmePlaceholder = "/local_nvme";
-
 bool uses_fsdp(const Candidate& c) { return engine_of(c) != Engine::deepspeed && c.zero >= 2; }
 
 const char* distributed_type(const Problem& problem, const Candidate& candidate) {
@@ -152,10 +150,7 @@ void add_model_warnings(LaunchConfig& config, const EmitRequest& request) {
     config.warnings.push_back(fmt::format(
         "cp {} needs the step under accelerator.maybe_context_parallel in your script", c.cp));
   }
-  if (c.offload != Offload{} && c.offload.to == OffloadTo::nvme) {
-    config.warnings.push_back(
-        fmt::format("put your disk's folder in the place of {}", kNvmePlaceholder));
-  }
+  warn_of_nvme(config, c);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/targets/deepspeed/rules.h"
+#include "launcher/targets/shared/launch.h"
 
 namespace planwright::targets::deepspeed {
 namespace {

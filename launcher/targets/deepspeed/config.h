@@ -5,9 +5,6 @@
 
 namespace planwright::targets::deepspeed {
 
-/// Stands in a configuration for the folder of offloaded states, which is the site's.
-constexpr const char* kNvmePlaceholder = "/local_nvme";
-
 /// The block `zero_optimization` of a plan. Everything that DeepSpeed's versions default
 /// differently is there.
 Json zero_optimization(const Candidate& candidate);

@@ -74,10 +74,7 @@ void add_state_warnings(LaunchConfig& config, const EmitRequest& request) {
     config.warnings.push_back(fmt::format("at zero 0 DeepSpeed sums micro-batches in {}, not in {}",
                                           word(job.recipe.compute), word(job.recipe.gradient)));
   }
-  if (candidate.offload != Offload{} && candidate.offload.to == OffloadTo::nvme) {
-    config.warnings.push_back(
-        fmt::format("put your disk's folder in the place of {}", kNvmePlaceholder));
-  }
+  warn_of_nvme(config, candidate);
 }
 
 }  // namespace

@@ -148,10 +148,7 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request) {
         "zero 3: make TrainingArguments before the model is loaded, else each rank loads all of "
         "it");
   }
-  if (c.offload != Offload{} && c.offload.to == OffloadTo::nvme) {
-    config.warnings.push_back(
-        fmt::format("put your disk's folder in the place of {}", deepspeed::kNvmePlaceholder));
-  }
+  warn_of_nvme(config, c);
 }
 
 }  // namespace

@@ -81,6 +81,12 @@ std::vector<std::string> command_of(const EmitRequest& request, std::vector<std:
   return front;
 }
 
+void warn_of_nvme(LaunchConfig& config, const Candidate& candidate) {
+  if (candidate.offload == Offload{} || candidate.offload.to != OffloadTo::nvme) return;
+  config.warnings.push_back(
+      fmt::format("put your disk's folder in the place of {}", kNvmePlaceholder));
+}
+
 std::vector<std::string> adapter_warnings(const EmitRequest& request) {
   const Problem& problem = request.plan.problem;
   if (!problem.model.lora.freezes() && problem.workload.job != Job::qlora) return {};

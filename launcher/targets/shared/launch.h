@@ -13,6 +13,8 @@ namespace planwright::targets {
 constexpr const char* kScriptPlaceholder = "YOUR_SCRIPT.py";
 constexpr const char* kHeadNodePlaceholder = "HEAD_NODE";
 constexpr int kPort = 29500;
+/// The folder of states that are offloaded to a disk.
+constexpr const char* kNvmePlaceholder = "/local_nvme";
 
 /// An InputError, with the rule's words and the targets that can, if the plan breaks one of `rules`
 /// or one of those that hold for every target: ranks are devices, micro-batches are whole.
@@ -38,6 +40,9 @@ std::vector<std::string> adapter_warnings(const launcher::EmitRequest& request);
 
 /// The same, and of attention and loss kernels, where no file of the target can choose them.
 std::vector<std::string> user_code_warnings(const launcher::EmitRequest& request);
+
+/// Says so where that placeholder stands in a file.
+void warn_of_nvme(launcher::LaunchConfig& config, const Candidate& candidate);
 
 /// Adds what every target's folder has: launch.sh with the command, plan.json (which
 /// `--plan` reads) and origin.json; the evidence; and a warning unless the plan's target version is
