@@ -46,7 +46,7 @@ ModelSpec tiny_model() {
 /// Two ranks, one thread each, `memory` for each of them.
 ProblemInput tiny_problem(Bytes memory) {
   ProblemInput input;
-  input.target = &find_target({"builtin", "", ""});
+  input.target = find_target({"builtin", "", ""});
   Problem& problem = input.problem;
   problem.model = tiny_model();
   problem.target = input.traits().name;

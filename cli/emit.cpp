@@ -2,12 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/command_input.h"
 #include "cli/console.h"
 #include "cli/print_probe.h"
+#include "cli/print_table.h"
 #include "cli/problem_input.h"
 #include "cli/storage_input.h"
 #include "cli/targets.h"
 #include "cli/verbs.h"
+#include "launcher/config_diff.h"
 #include "launcher/shell.h"
 #include "studies/history.h"
 #include "studies/store.h"
@@ -22,10 +25,11 @@ const Verb kVerb{
         "The command goes to stdout, its files to --out.",
     .arguments = "[FILE.toml]",
     .example = "planwright emit --storage build/demo/demo.db --out /tmp/launch",
-    .tables = {Table::model, Table::cluster, Table::job, Table::storage},
-    .own = {"plan", "trial", "steps", "launcher", "out", "force"},
+    .tables = {Table::model, Table::cluster, Table::job, Table::launch, Table::storage},
+    .own = {"plan", "trial", "steps", "launcher", "out", "force", "diff"},
     .most_words = 1,
     .takes_file = true,
+    .takes_command = true,
 };
 
 /// The first key of a problem that was given, `file` being where if it matters. Not the target,
@@ -100,17 +104,39 @@ launcher::EmitRequest read_request(const Settings& settings) {
   return request;
 }
 
-const launcher::Target& target_of(const Settings& settings, const launcher::PlanFile& plan) {
-  const Setting* wanted = settings.find(Table::job, "target");
-  const launcher::Target& target =
-      find_target(wanted == nullptr ? Setting{plan.problem.target, "the plan", "target"} : *wanted);
-  if (target.traits.name != plan.problem.target) {
-    refuse(*wanted, fmt::format("is not the target of the plan, which was made for {}",
-                                plan.problem.target));
+/// The same layout under another target, whose copies of the weights are others and which nobody
+/// has measured it with.
+void move_to(const launcher::Target& target, const Setting& wanted, launcher::PlanFile& plan) {
+  Workload& job = plan.problem.workload;
+  const auto usual = target.traits.recipe(job.precision);
+  if (!usual) {
+    refuse(wanted, fmt::format("has no precision {}, which the plan of target {} is made for",
+                               word(job.precision), plan.problem.target));
   }
+  const bool is_usual =
+      plan.problem.target == kCommandTarget ||
+      job.recipe == find_target({plan.problem.target, "", ""})->traits.recipe(job.precision);
+  if (is_usual) job.recipe = *usual;
+  plan.problem.target = target.traits.name;
+  plan.problem.target_version = target.traits.version;
+  plan.problem.traits_revision = target.traits.revision;
+  plan.candidate.knobs.clear();
+  plan.evidence = {};
+}
+
+/// Gives the request the user's command, too.
+std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
+                                                  launcher::EmitRequest& request) {
+  launcher::PlanFile& plan = request.plan;
+  const Setting* given = settings.find(Table::job, "target");
+  const Setting wanted =
+      given == nullptr ? Setting{plan.problem.target, "the plan", "target"} : *given;
+  request.user = read_user_command(settings);
+  auto target = find_target(wanted, request.user, command_setting(settings));
+  if (target->traits.name != plan.problem.target) move_to(*target, wanted, plan);
   if (const Setting* launcher = settings.find(Table::none, "launcher")) {
     refuse(*launcher,
-           fmt::format("is not for target {}, which starts its ranks itself", target.traits.name));
+           fmt::format("is not for target {}, which starts its ranks itself", target->traits.name));
   }
   return target;
 }
@@ -125,6 +151,43 @@ void tell(const launcher::LaunchConfig& config, const launcher::PlanFile& plan,
   console.warnings(config.warnings);
 }
 
+std::string difference_table(const std::vector<launcher::ConfigDifference>& all,
+                             const Paint& paint) {
+  if (all.empty()) return "no difference\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const launcher::ConfigDifference& each : all) {
+    rows.push_back({each.key, each.in_use.value_or("-"), each.planned.value_or("-")});
+  }
+  return table_text({{"key", Align::left}, {"in use", Align::left}, {"the plan", Align::left}},
+                    rows, paint);
+}
+
+Json difference_json(const std::vector<launcher::ConfigDifference>& all) {
+  const auto value = [](const std::optional<std::string>& text) {
+    return text ? Json::parse(*text) : Json();
+  };
+  Json rows = Json::array();
+  for (const launcher::ConfigDifference& each : all) {
+    rows.push_back(
+        {{"key", each.key}, {"in_use", value(each.in_use)}, {"planned", value(each.planned)}});
+  }
+  return rows;
+}
+
+/// Nothing is written.
+int tell_differences(const launcher::LaunchConfig& config, const std::string& path,
+                     const Console& console) {
+  const auto differences = launcher::config_differences(config, path);
+  console.warnings(config.warnings);
+  console.print(difference_table(differences, console.result_paint()));
+  Json json{{"schema", "planwright.emit/1"}};
+  json.update(launcher::to_json(config));
+  json["files"] = Json::array();
+  json["diff"] = difference_json(differences);
+  console.print_json(json);
+  return kExitDone;
+}
+
 }  // namespace
 
 int run_emit(const Arguments& arguments) {
@@ -132,9 +195,12 @@ int run_emit(const Arguments& arguments) {
   const Console console(line.common);
   if (line.help) return print_help(kVerb);
 
-  const launcher::EmitRequest request = read_request(line.settings);
-  const launcher::Target& target = target_of(line.settings, request.plan);
-  const launcher::LaunchConfig config = target.emit(request);
+  launcher::EmitRequest request = read_request(line.settings);
+  const auto target = target_of(line.settings, request);
+  const launcher::LaunchConfig config = target->emit(request);
+  if (const Setting* in_use = line.settings.find(Table::none, "diff")) {
+    return tell_differences(config, in_use->text, console);
+  }
   launcher::write_files(config, line.settings.marked(Table::none, "force"));
 
   tell(config, request.plan, console);

@@ -22,6 +22,7 @@ const Verb kVerb{
     .tables = {Table::model, Table::cluster, Table::job, Table::candidate},
     .most_words = 1,
     .takes_file = true,
+    .takes_command = true,
 };
 
 int exit_code(Verdict verdict) {

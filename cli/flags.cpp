@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cxxopts.hpp>
 
+#include "cli/command_input.h"
+
 namespace planwright::cli {
 namespace {
 
@@ -15,6 +17,7 @@ bool takes(const Verb& verb, const Key& key) {
   const auto has = [&](const auto& list, auto value) {
     return std::find(std::begin(list), std::end(list), value) != std::end(list);
   };
+  if (is_in_files_only(key.shape)) return false;
   if (has(kCommonKeys, key.name) || has(verb.own, key.name)) return true;
   if (key.table != Table::none && has(verb.tables, key.table)) return true;
   return has(verb.tables, Table::space) && belongs(key, Table::space);
@@ -112,9 +115,24 @@ cxxopts::ParseResult parse(cxxopts::Options& options, const Arguments& arguments
   }
 }
 
+/// What stands before `--`, and the user's command behind it.
+std::pair<Arguments, Arguments> split_at_dashes(const Verb& verb, const Arguments& all) {
+  const auto dashes = std::find(all.begin(), all.end(), "--");
+  if (dashes == all.end()) return {all, {}};
+  if (!verb.takes_command) {
+    throw InputError({kCommandLine, "--", "",
+                      fmt::format("planwright {} takes no command behind it", verb.name), ""});
+  }
+  if (dashes + 1 == all.end()) {
+    throw InputError({kCommandLine, "--", "", "needs a command behind it", ""});
+  }
+  return {Arguments(all.begin(), dashes), Arguments(dashes + 1, all.end())};
+}
+
 }  // namespace
 
-CommandLine read_command_line(const Verb& verb, const Arguments& arguments) {
+CommandLine read_command_line(const Verb& verb, const Arguments& all) {
+  const auto [arguments, command] = split_at_dashes(verb, all);
   cxxopts::Options options = make_options(verb);
   const cxxopts::ParseResult parsed = parse(options, arguments);
   CommandLine line;
@@ -128,6 +146,7 @@ CommandLine read_command_line(const Verb& verb, const Arguments& arguments) {
     line.words.erase(line.words.begin());
   }
   apply_flags(verb, parsed.arguments(), line.settings);
+  if (!command.empty()) line.settings.set(Table::launch, "command", setting_of_words(command));
   line.common = common_flags(line.settings);
   return line;
 }
@@ -144,8 +163,9 @@ std::string heading(const Key& key) {
 
 std::string help_text(const Verb& verb) {
   std::string text =
-      fmt::format("{}\n\n  planwright {} {}{}[flags]\n\nExample:\n  {}\n", verb.summary, verb.name,
-                  verb.arguments, verb.arguments.empty() ? "" : " ", verb.example);
+      fmt::format("{}\n\n  planwright {} {}{}[flags]{}\n\nExample:\n  {}\n", verb.summary,
+                  verb.name, verb.arguments, verb.arguments.empty() ? "" : " ",
+                  verb.takes_command ? " [-- SCRIPT or COMMAND of your own]" : "", verb.example);
   std::string group;
   for (const Key& key : all_keys()) {
     if (!takes(verb, key)) continue;

@@ -62,9 +62,10 @@ std::string out_of_memory_text(const Problem& problem, const std::vector<Trial>&
   if (nearest == nullptr) return "";
   const OutOfMemory& full = *nearest->outcome.out_of_memory();
   return fmt::format(
-      "every probe ran out of memory; the nearest, {}: {} did not fit on rank {} in {}, "
+      "every probe ran out of memory; the nearest, {}: {} did not fit on rank {}{}, "
       "short of at least {} GiB of {} GiB; it may fit with --memory {}B or more",
-      describe(nearest->candidate), word(full.account), full.rank, word(full.phase),
+      describe(nearest->candidate), full.account ? word(*full.account) : "a tensor", full.rank,
+      full.phase ? fmt::format(" in {}", word(*full.phase)) : "",
       gib_text(at_least(full) - full.capacity, full.capacity), gib_text(full.capacity),
       device_memory_for(problem, at_least(full)).value);
 }

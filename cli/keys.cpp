@@ -82,6 +82,13 @@ const std::vector<Key>& all_keys() {
       {"watchdog", Table::launch, text, "60s", "longest silence of a rank [60s]"},
       {"environment", Table::launch, pairs, "NAME=VALUE,..", "added to the ranks' environment"},
       {"worker", Table::launch, path, "PROGRAM", "the worker [beside planwright]"},
+      {"template", Table::launch, path, "FILE",
+       "of the target command: a file in which {placeholders} are filled; {template} is its path"},
+      {"observe", Table::launch, toggle, "on|off",
+       "whether the user's own framework is watched from inside [on]"},
+      {"command", Table::launch, words, "WORDS", "the command or script, else behind --"},
+      {"flags", Table::launch, table, "TABLE", "words of that command for the values of an axis"},
+      {"log", Table::launch, table, "TABLE", "how it writes its figures"},
 
       {"storage", Table::storage, path, "FILE.db", "the studies' database [planwright.db]"},
       {"study", Table::storage, text, "NAME", "name of the study [from the problem's hash]"},
@@ -93,6 +100,8 @@ const std::vector<Key>& all_keys() {
       {"launcher", Table::none, text, "WORD", "torchrun, slurm or kubernetes"},
       {"out", Table::none, text, "DIR", "folder for the files [.]"},
       {"force", Table::none, mark, "", "overwrite files that exist"},
+      {"diff", Table::none, path, "FILE",
+       "write nothing: say where this configuration in use differs from the plan's"},
       {"gpu", Table::none, mark, "", "the self-test of this host's GPU instead"},
 
       {"json", Table::none, mark, "", "the result as JSON on stdout"},

@@ -23,7 +23,15 @@ enum class Shape {
   toggle,  ///< true and false, or on and off
   pairs,   ///< a table of strings; NAME=VALUE,… as a flag
   mark,    ///< a flag without a value; true or false in TOML
+  // In a file only; the text is that of the TOML value.
+  words,  ///< a list of texts
+  table,  ///< a table of its own
 };
+
+/// Whether it is in files only.
+constexpr bool is_in_files_only(Shape shape) {
+  return shape == Shape::words || shape == Shape::table;
+}
 
 struct Key {
   std::string_view name;  ///< as a flag, without its dashes; `_` for `-` in a TOML file

@@ -27,6 +27,7 @@ const Verb kVerb{
     .own = {"top", "explain-dropped"},
     .most_words = 1,
     .takes_file = true,
+    .takes_command = true,
 };
 
 constexpr std::size_t kTop = 20;

@@ -108,10 +108,12 @@ std::string serving_table(const Problem& problem, const ServingEstimate& s, cons
 
 std::string problem_text(const Problem& problem) {
   const Workload& work = problem.workload;
+  const std::string batch =
+      work.global_batch == 0 ? "of a plan" : std::to_string(work.global_batch);
   return fmt::format("{} on {} x {} ({} GiB each), {}: {} {}, seq {}, global batch {}",
                      problem.model.name, problem.cluster.devices(), problem.cluster.device.name,
                      gib_text(problem.cluster.device.memory), problem.target, word(work.job),
-                     word(work.precision), work.seq, work.global_batch);
+                     word(work.precision), work.seq, batch);
 }
 
 std::string estimate_text(const Problem& problem, const Candidate& candidate,

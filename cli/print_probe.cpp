@@ -11,7 +11,7 @@
 #include "cli/print_table.h"
 #include "estimator/spec/json.h"
 #include "estimator/spec/rank_grid.h"
-#include "launcher/probe_runner.h"
+#include "launcher/plan_probe.h"
 
 namespace planwright::cli {
 namespace {
@@ -44,6 +44,20 @@ void add_time_parts(std::vector<std::vector<std::string>>& rows, const TimeSplit
   }
 }
 
+/// Of a program that keeps no books: what is known of the account between steps.
+std::string kept_text(const RankMeasurement& rank, Account account, Bytes scale) {
+  const HeldBytes held = rank.held.value_or(HeldBytes{});
+  const std::pair<Account, std::optional<Bytes>> known[] = {
+      {Account::parameters, held.parameters},
+      {Account::gradients, held.gradients},
+      {Account::optimizer, held.optimizer},
+      {Account::communication, held.communication}};
+  for (const auto& [each, bytes] : known) {
+    if (each == account && bytes) return gib_text(*bytes, scale) + " kept";
+  }
+  return "not known";
+}
+
 /// The fullest rank's accounts beside those of its stage.
 std::string comparison_table(const Candidate& candidate, const ProbeScope& scope,
                              const Estimate& estimate, const Measurement& measurement,
@@ -51,13 +65,17 @@ std::string comparison_table(const Candidate& candidate, const ProbeScope& scope
   const RankMeasurement& rank = worst_rank(measurement);
   const StageEstimate& stage = stage_of(estimate, candidate, rank.rank);
   const Ledger& predicted = stage.accounts;
-  const Bytes scale = std::max(predicted.allocated(), rank.allocated_peak());
+  const bool booked = !rank.whole_peak.has_value();  // by account
+  // Of a program that is not known the two may be far apart.
+  const Bytes scale = booked ? std::max(predicted.allocated(), rank.allocated_peak())
+                             : std::min(predicted.allocated(), rank.allocated_peak());
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < kWordCount<Account>; ++i) {
     const auto account = static_cast<Account>(i);
     if (predicted[account] == Bytes{} && rank.peak[account] == Bytes{}) continue;
-    rows.push_back({fmt::format("  {}", word(account)), gib_text(predicted[account], scale),
-                    gib_text(rank.peak[account], scale)});
+    rows.push_back(
+        {fmt::format("  {}", word(account)), gib_text(predicted[account], scale),
+         booked ? gib_text(rank.peak[account], scale) : kept_text(rank, account, scale)});
   }
   rows.push_back({"allocated", gib_text(predicted.allocated(), scale),
                   gib_text(rank.allocated_peak(), scale)});
@@ -65,7 +83,8 @@ std::string comparison_table(const Candidate& candidate, const ProbeScope& scope
     rows.push_back({"tensors at most", gib_text(stage.tensor_peak, scale),
                     gib_text(rank.tensor_peak(), scale)});
   }
-  rows.push_back({"phase", std::string(word(stage.phase)), std::string(word(rank.peak_phase))});
+  rows.push_back({"phase", std::string(word(stage.phase)),
+                  booked ? std::string(word(rank.peak_phase)) : "not known"});
   const bool whole = scope.kind == ScopeKind::full;
   rows.push_back({"step ms", ms_text(estimate.step_time),
                   whole ? ms_text(Seconds{measurement.step_time_s}) : "not known"});
@@ -107,10 +126,11 @@ std::string stage_table(const Candidate& candidate, const Estimate& estimate,
 }
 
 std::string out_of_memory_text(const OutOfMemory& full) {
-  return fmt::format("rank {} asked for {} GiB of {} in {}, with {} GiB of {} GiB in use",
-                     full.rank, gib_text(full.requested, full.capacity), word(full.account),
-                     word(full.phase), gib_text(full.allocated, full.capacity),
-                     gib_text(full.capacity));
+  const std::string account = full.account ? fmt::format(" of {}", word(*full.account)) : "";
+  const std::string phase = full.phase ? fmt::format(" in {}", word(*full.phase)) : "";
+  return fmt::format("rank {} asked for {} GiB{}{}, with {} GiB of {} GiB in use", full.rank,
+                     gib_text(full.requested, full.capacity), account, phase,
+                     gib_text(full.allocated, full.capacity), gib_text(full.capacity));
 }
 
 }  // namespace
@@ -127,10 +147,16 @@ std::string outcome_text(const Outcome& outcome, const Paint& paint) {
   return fmt::format("{}: {}", paint.bad(word(outcome.kind())), outcome.failure()->detail);
 }
 
-std::optional<std::string> disturbance_of(const Outcome& outcome) {
-  const auto found = outcome.environment.find(launcher::kDisturbance);
-  if (found == outcome.environment.end()) return std::nullopt;
-  return fmt::format("the measurement was disturbed: {}", found->second);
+std::vector<std::string> oddities_of(const Outcome& outcome) {
+  std::vector<std::string> warnings;
+  const auto& environment = outcome.environment;
+  if (const auto found = environment.find(launcher::kDisturbance); found != environment.end()) {
+    warnings.push_back(fmt::format("the measurement was disturbed: {}", found->second));
+  }
+  if (const auto found = environment.find(launcher::kOddity); found != environment.end()) {
+    warnings.push_back(found->second);
+  }
+  return warnings;
 }
 
 std::string ending_text(OutcomeKind kind) {

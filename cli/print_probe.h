@@ -1,7 +1,7 @@
 #pragma once
 
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/console.h"
 #include "estimator/spec/estimate.h"
@@ -17,8 +17,9 @@ std::string outcome_text(const Outcome& outcome, const Paint& paint);
 /// The same in few words: "ran out of memory", "timed out"; "was measured" for a probe that ran.
 std::string ending_text(OutcomeKind kind);
 
-/// "the measurement was disturbed: other processes used 37 % of the CPUs"; nullopt if it was not.
-std::optional<std::string> disturbance_of(const Outcome& outcome);
+/// Warnings about a measurement: "the measurement was disturbed: other processes used 37 % of the
+/// CPUs", or how its program died after its steps.
+std::vector<std::string> oddities_of(const Outcome& outcome);
 
 /// Predicted and measured side by side, by account at the worst rank's peak.
 std::string probe_text(const Problem& problem, const Candidate& candidate, const ProbeScope& scope,

@@ -22,6 +22,12 @@ std::optional<HostRates> read_rates(const ProblemInput& input, const Settings& s
                                    .device = cluster.device.kind,
                                    .device_model = cluster.device.name};
   const launcher::RunOptions options = read_run_options(settings);
+  if (!input.target->has_worker && !worker_is_there(input, options)) {
+    console.detail(
+        "the worker, which measures this host's rates, is not built: times come from "
+        "wide priors");
+    return std::nullopt;
+  }
   launcher::RatesCache cache;
   cache.warn = [&](const std::string& text) { console.warning(text); };
   if (auto known = launcher::known_host_rates(query, options, cache)) return known;

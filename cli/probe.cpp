@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "cli/verbs.h"
+#include "launcher/plan_probe.h"
 
 namespace planwright::cli {
 namespace {
@@ -25,6 +26,7 @@ const Verb kVerb{
                Table::launch},
     .most_words = 1,
     .takes_file = true,
+    .takes_command = true,
 };
 
 int exit_code(OutcomeKind kind) {
@@ -41,14 +43,14 @@ int exit_code(OutcomeKind kind) {
 Outcome measure(const ProblemInput& input, const Candidate& candidate, const ProbeScope& scope,
                 const CommandLine& line, const Console& console) {
   launcher::RunOptions options = read_run_options(line.settings);
-  require_worker(input, options);
+  require_runner(input, options);
   on_signal(OnSignal::ask);
   const launcher::DeviceLock lock = await_devices(console);
   ProbeProgress progress(console, "probe", scope.warmup + scope.steps);
   options.progress = [&](const launcher::ProgressEvent& event) { progress.show(event); };
-  const auto job =
-      launcher::make_train_job(input.problem, candidate, scope, input.traits(), line.common.seed);
-  return launcher::run_probe(job, options);
+  const launcher::PlanJob job{*input.target, input.problem, candidate,
+                              scope,         input.user,    line.common.seed};
+  return launcher::measure_plans({job}, 1, options).front();
 }
 
 /// Nothing ran: the JSON is that of the estimate, with its verdict.
@@ -98,7 +100,7 @@ int run_probe(const Arguments& arguments) {
 
   choose_rank(line.settings, candidate, estimate, scope);
   const Outcome outcome = measure(input, candidate, scope, line, console);
-  if (const auto text = disturbance_of(outcome)) console.warning(*text);
+  console.warnings(oddities_of(outcome));
   console.print(
       probe_text(input.problem, candidate, scope, estimate, outcome, console.result_paint()));
   Json json{{"schema", "planwright.probe/1"}};

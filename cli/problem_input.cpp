@@ -9,6 +9,7 @@
 
 #include "cli/candidate_input.h"
 #include "cli/cluster_input.h"
+#include "cli/command_input.h"
 #include "cli/lora_input.h"
 #include "cli/signals.h"
 #include "cli/sizes.h"
@@ -20,8 +21,19 @@
 namespace planwright::cli {
 namespace {
 
-ModelSpec read_model(const Settings& settings) {
+constexpr const char* kStandIn = "smollm-135m";
+
+/// Something like a language model, whose size and work are learned from the first probe on.
+ModelSpec stand_in_model() {
+  ModelSpec model = estimator::find_model(kStandIn, "", "");
+  model.name = "an unknown model";
+  model.stand_in = true;
+  return model;
+}
+
+ModelSpec read_model(const Settings& settings, const TargetTraits& traits) {
   const Setting* model = settings.find(Table::model, "model");
+  if (model == nullptr && traits.name == kCommandTarget) return stand_in_model();
   if (model == nullptr) {
     refuse({"", kCommandLine, "--model"},
            "is required: a Hugging Face config.json, its folder or a preset's name");
@@ -47,11 +59,13 @@ Setting devices_setting(const Settings& settings) {
 ProblemInput read_frame(const Settings& settings) {
   ProblemInput input;
   const Setting* target = settings.find(Table::job, "target");
-  input.target = &find_target(target == nullptr ? Setting{"builtin", "", ""} : *target);
+  input.user = read_user_command(settings);
+  input.target = find_target(target == nullptr ? Setting{"builtin", "", ""} : *target, input.user,
+                             command_setting(settings));
   input.problem.target = input.traits().name;
   input.problem.target_version = input.traits().version;
   input.problem.traits_revision = input.traits().revision;
-  input.problem.model = read_model(settings);
+  input.problem.model = read_model(settings, input.traits());
   ClusterInput cluster = read_cluster(settings);
   input.problem.cluster = std::move(cluster.cluster);
   input.devices_here = cluster.here;
@@ -81,7 +95,10 @@ void warn_of_missing_units(ProblemInput& input) {
 void read_job(const Settings& settings, std::optional<std::int64_t> default_batch,
               ProblemInput& input) {
   Problem& problem = input.problem;
-  problem.workload = read_workload(settings, input.traits(), default_batch);
+  JobDefaults defaults{.seq = std::nullopt, .global_batch = default_batch};
+  if (input.traits().name == kCommandTarget) defaults.global_batch = 0;
+  if (problem.model.stand_in) defaults.seq = 1;
+  problem.workload = read_workload(settings, input.traits(), defaults);
   if (problem.workload.job != Job::inference && problem.model.checkpoint) {
     input.warnings.push_back(fmt::format(
         "{}: the checkpoint is stored as {}; training is estimated with its weights in {}",
@@ -146,7 +163,9 @@ ProblemInput input_of_plan(const launcher::PlanFile& plan, const Settings& setti
   }
   ProblemInput input;
   input.problem = plan.problem;
-  input.target = &find_target({plan.problem.target, file.text, "target"});
+  input.user = read_user_command(settings);
+  input.target = find_target({plan.problem.target, file.text, "target"}, input.user,
+                             command_setting(settings));
   if (plan.problem.target_version != input.traits().version ||
       plan.problem.traits_revision != input.traits().revision) {
     input.warnings.push_back(
@@ -267,10 +286,22 @@ void require_devices_here(const ProblemInput& input) {
                      cluster.devices(), cluster.device.name));
 }
 
-void require_worker(const ProblemInput& input, const launcher::RunOptions& options) {
+bool worker_is_there(const ProblemInput& input, const launcher::RunOptions& options) {
   const std::string worker = launcher::worker_path(options, input.problem.cluster.device.kind);
-  if (access(worker.c_str(), X_OK) == 0) return;
-  throw WorldError(fmt::format("the worker {} cannot be run ({}); `./dev build` makes it", worker,
+  return access(worker.c_str(), X_OK) == 0;
+}
+
+void require_runner(const ProblemInput& input, const launcher::RunOptions& options) {
+  const launcher::Target& target = *input.target;
+  if (!target.has_worker) {
+    if (!input.user.words.empty() || target.has_script) return;
+    refuse({target.traits.name, kCommandLine, "--target"},
+           "trains with your script: put it and its arguments behind --, as `-- train.py`, or as "
+           "command into [launch] of the TOML file");
+  }
+  if (worker_is_there(input, options)) return;
+  throw WorldError(fmt::format("the worker {} cannot be run ({}); `./dev build` makes it",
+                               launcher::worker_path(options, input.problem.cluster.device.kind),
                                std::strerror(errno)));
 }
 

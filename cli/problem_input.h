@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,9 +19,10 @@ namespace planwright::cli {
 /// What a verb works on.
 struct ProblemInput {
   Problem problem;
-  const launcher::Target* target = nullptr;
-  bool devices_here = false;  ///< in this host, so that a probe can run
-  Setting devices_from{};     ///< what named them
+  std::shared_ptr<const launcher::Target> target;
+  launcher::UserCommand user{};  ///< the user's own script or command
+  bool devices_here = false;     ///< in this host, so that a probe can run
+  Setting devices_from{};        ///< what named them
   std::vector<std::string> warnings;
 
   const TargetTraits& traits() const { return target->traits; }
@@ -53,7 +55,11 @@ launcher::RunOptions read_run_options(const Settings& settings);
 /// An InputError unless the problem's devices are here.
 void require_devices_here(const ProblemInput& input);
 
-/// A WorldError unless the program that would measure is there.
-void require_worker(const ProblemInput& input, const launcher::RunOptions& options);
+/// Whether planwright's own worker for the problem's devices is built.
+bool worker_is_there(const ProblemInput& input, const launcher::RunOptions& options);
+
+/// A WorldError unless the worker is there, if it is what measures; an InputError if the target
+/// needs the user's own script and there is none.
+void require_runner(const ProblemInput& input, const launcher::RunOptions& options);
 
 }  // namespace planwright::cli

@@ -112,7 +112,7 @@ Shape trace_shape() {
 
 }  // namespace
 
-const TargetTraits& self_test_traits() { return find_target({"builtin", "", ""}).traits; }
+const TargetTraits& self_test_traits() { return find_target({"builtin", "", ""})->traits; }
 
 probes::TrainJob job_of(const SelfTestProbe& probe) {
   probes::TrainJob job =

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,11 @@ namespace planwright::cli {
 std::vector<std::string> target_names();
 
 /// An InputError with the nearest name if there is no such target.
-const launcher::Target& find_target(const Setting& name);
+std::shared_ptr<const launcher::Target> find_target(const Setting& name);
+
+/// The same, and the target that a user's command is. `place` is where the command stands.
+std::shared_ptr<const launcher::Target> find_target(const Setting& name,
+                                                    const launcher::UserCommand& user,
+                                                    const Setting& place);
 
 }  // namespace planwright::cli

@@ -83,6 +83,12 @@ std::string scalar_text(const Key& key, const toml::node& node, const Setting& p
     }
     case Shape::pairs:
       return pairs_text(node, place);
+    case Shape::words:
+      if (!node.is_array()) refuse_type(place, node, "must be a list of texts in quotes");
+      return as_written(node);
+    case Shape::table:
+      if (!node.is_table()) refuse_type(place, node, "must be a table");
+      return as_written(node);
     case Shape::path:
       return beside(place.file, text_value(node, place));
     case Shape::path_or_name: {
@@ -99,7 +105,7 @@ std::string scalar_text(const Key& key, const toml::node& node, const Setting& p
 
 std::string value_text(const Key& key, Table table, const toml::node& node, const Setting& place) {
   const toml::array* list = node.as_array();
-  if (list == nullptr) return scalar_text(key, node, place);
+  if (list == nullptr || key.shape == Shape::words) return scalar_text(key, node, place);
   if (table != Table::space) {
     const bool axis = table == Table::candidate;
     refuse_type(

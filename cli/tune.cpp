@@ -37,6 +37,7 @@ const Verb kVerb{
     .own = {"resume"},
     .most_words = 1,
     .takes_file = true,
+    .takes_command = true,
 };
 
 /// A study that was made or found, and what was measured for it before.
@@ -72,8 +73,8 @@ void tell_result(const ProblemInput& input, const Plan& plan, const OpenStudy& s
   TuneResult result{.plan = plan, .storage = study.store.path(), .study = study.ref.name};
   result.emit = {"planwright", "emit", "--storage", result.storage, "--study", result.study};
   if (plan.winner) {
-    result.launch =
-        input.target->emit({.plan = launcher::plan_of(input.problem, *plan.winner, result.study)});
+    result.launch = input.target->emit(
+        {.plan = launcher::plan_of(input.problem, *plan.winner, result.study), .user = input.user});
   }
   console.print(result_text(input.problem, result, console.result_paint()));
   console.print_json(result_json(input.problem, result));
@@ -139,7 +140,7 @@ int run_tune(const Arguments& arguments) {
   console.warnings(input.warnings);
   require_devices_here(input);
   console.warnings(require_host_room(line.settings, input));
-  require_worker(input, options);
+  require_runner(input, options);
   if (space.legal.empty()) return tell_none_legal(input.problem, space, console);
 
   on_signal(OnSignal::ask);

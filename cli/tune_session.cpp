@@ -14,7 +14,7 @@
 #include "cli/signals.h"
 #include "estimator/spec/error.h"
 #include "launcher/clock.h"
-#include "launcher/turns.h"
+#include "launcher/plan_probe.h"
 #include "search/repeat.h"
 
 namespace planwright::cli {
@@ -99,13 +99,13 @@ std::vector<Outcome> TuneSession::run(const std::vector<Proposal>& proposals) {
     progress.show(event);
     keep_alive();
   };
-  std::vector<probes::TrainJob> jobs;
+  std::vector<launcher::PlanJob> jobs;
   for (const Proposal& proposal : proposals) {
-    jobs.push_back(launcher::make_train_job(input_.problem, proposal.candidate, proposal.scope,
-                                            input_.traits(), seed_));
+    jobs.push_back(
+        {*input_.target, input_.problem, proposal.candidate, proposal.scope, input_.user, seed_});
   }
   try {
-    return launcher::run_in_turns(jobs, rounds, options);
+    return launcher::measure_plans(jobs, rounds, options);
   } catch (const launcher::Interrupted&) {
     const Failure failure{OutcomeKind::environment, "interrupted", "", std::nullopt};
     return std::vector<Outcome>(jobs.size(), {failure, {}});
@@ -146,7 +146,7 @@ void TuneSession::record(Trial& trial) {
   if (open_.empty()) devices_ = {};
   known_.insert(trial.number);
   console_.story(finished_text(trial, together_, console_.story_paint()));
-  if (const auto text = disturbance_of(trial.outcome)) console_.warning(*text);
+  console_.warnings(oddities_of(trial.outcome));
   console_.print_json(probe_finished_json(trial));
   console_.warnings(store_.take_warnings());
 }

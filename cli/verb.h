@@ -21,6 +21,7 @@ struct Verb {
   std::vector<std::string_view> own{};  ///< other keys that are its flags
   std::size_t most_words = 0;           ///< positional arguments
   bool takes_file = false;              ///< the first of them is a TOML file
+  bool takes_command = false;           ///< the user's own stands behind `--`
 };
 
 }  // namespace planwright::cli

@@ -13,8 +13,10 @@ const Setting* job_setting(const Settings& settings, std::string_view name) {
   return settings.find(Table::job, name);
 }
 
-std::int64_t required_count(const Settings& settings, std::string_view name) {
+std::int64_t read_count(const Settings& settings, std::string_view name,
+                        std::optional<std::int64_t> otherwise) {
   const Setting* setting = job_setting(settings, name);
+  if (setting == nullptr && otherwise) return *otherwise;
   if (setting == nullptr) {
     refuse(
         {"", kCommandLine, fmt::format("--{}", name)},
@@ -90,15 +92,13 @@ Serving read_serving(const Settings& settings, Job job, DType storage) {
 }  // namespace
 
 Workload read_workload(const Settings& settings, const TargetTraits& traits,
-                       std::optional<std::int64_t> default_batch) {
+                       const JobDefaults& defaults) {
   Workload workload;
   if (const Setting* job = job_setting(settings, "job")) {
     workload.job = parse_setting_word<Job>(*job);
   }
-  workload.seq = required_count(settings, "seq");
-  workload.global_batch = default_batch && job_setting(settings, "global-batch") == nullptr
-                              ? *default_batch
-                              : required_count(settings, "global-batch");
+  workload.seq = read_count(settings, "seq", defaults.seq);
+  workload.global_batch = read_count(settings, "global-batch", defaults.global_batch);
   if (const Setting* optimizer = job_setting(settings, "optimizer")) {
     workload.optimizer = parse_setting_word<OptimizerKind>(*optimizer);
   }

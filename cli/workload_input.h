@@ -9,8 +9,13 @@
 
 namespace planwright::cli {
 
-/// [job]. Without a global batch it is `default_batch`, where there is one.
+/// What is taken for a key that is not given; one that has nothing here is required.
+struct JobDefaults {
+  std::optional<std::int64_t> seq, global_batch;
+};
+
+/// [job].
 Workload read_workload(const Settings& settings, const TargetTraits& traits,
-                       std::optional<std::int64_t> default_batch);
+                       const JobDefaults& defaults);
 
 }  // namespace planwright::cli

@@ -66,6 +66,10 @@ struct Parameters {
   }
 };
 
+/// Of the allocated peak of somebody else's kernels, beyond their factor: they keep and make other
+/// tensors at other moments. A guess; a fit of several plans takes its place.
+constexpr double kStandInMemoryNoise = 0.1;
+
 /// Relative spread of what equal configurations reserve on an accelerator, with a device's noise
 /// beside it. Source: published sweeps of one framework, runs that differ in the number of replicas
 /// only: median 4.5 % over 32 groups.
@@ -102,6 +106,7 @@ struct Residuals {
     using std::log;
     const Quantities& q = seen->quantities[fact.trial];
     if (fact.what == Fact::What::time) return log(time_terms(q, *cluster, values).total());
+    if (fact.what == Fact::What::states) return log(state_bytes(q, values));
     const T allocated =
         fact.phase ? phase_peak(q.stages[fact.stage].phases[static_cast<std::size_t>(*fact.phase)],
                                 values, fact.in_product)
@@ -117,7 +122,8 @@ struct Residuals {
 
   double noise(Fact::What what) const {
     if (what == Fact::What::time) return time_noise;
-    return what == Fact::What::allocated ? memory_noise : kReservedNoise;
+    const bool exact = what == Fact::What::allocated || what == Fact::What::states;
+    return exact ? memory_noise : kReservedNoise;
   }
 };
 
@@ -244,6 +250,7 @@ Calibration prior_calibration(const Problem& problem, const TargetTraits& traits
     const Coefficient& made = prior.coefficients.back();
     earlier[term] = natural(made.transform, made.value);
   }
+  if (traits.stand_in_kernels) prior.memory_noise = kStandInMemoryNoise;
   const std::size_t n = prior.coefficients.size();
   prior.covariance.assign(n * n, 0.0);
   for (std::size_t i = 0; i < n; ++i) {

@@ -97,6 +97,7 @@ std::optional<double> basis_value(const std::string& basis, Term term, const Pro
                                   const Values<double>& earlier,
                                   const std::optional<HostRates>& rates) {
   if (basis == "fixed") return 1.0;
+  if (basis == "model") return problem.model.stand_in ? std::nullopt : std::optional(1.0);
   if (basis == "per_thread") return static_cast<double>(problem.cluster.threads_per_rank);
   if (basis == "sheet") return sheet_value(term, problem);
   if (basis == "host") return rates ? host_value(term, problem, *rates) : std::nullopt;
@@ -126,6 +127,11 @@ bool applies(Term term, const Problem& problem, const TargetTraits& traits) {
       return grouped && traits.transport(kind) == Transport::gloo;
     case Term::gemm_scratch:
       return kind == DeviceKind::cuda || bytes_of(compute) < bytes_of(accumulation_type(compute));
+    case Term::work_factor:
+    case Term::activation_factor:
+      return traits.stand_in_kernels;
+    case Term::state_factor:
+      return problem.model.stand_in;
     case Term::communicator:
       return kind == DeviceKind::cuda && grouped;
     case Term::device_context:

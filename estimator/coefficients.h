@@ -25,6 +25,9 @@ enum class Term {
   link_bandwidth,       ///< bytes/s per device, one direction, of reductions and gatherings
   broadcast_bandwidth,  ///< the same of broadcasts
   overlap,              ///< share of the time saved that collectives beside computation could save
+  work_factor,          ///< of the user's own kernels and loop, to the passes of ours
+  activation_factor,    ///< of what those keep and make, to what ours do
+  state_factor,         ///< parameters of a model that is not known, to its stand-in's
   gemm_scratch,         ///< bytes that the matrix library takes for itself, inside the allocator
   device_context,       ///< bytes outside the allocator: the driver and its loaded kernels
   communicator,         ///< bytes outside the allocator: buffers of one group of ranks
@@ -37,11 +40,11 @@ namespace planwright {
 
 template <>
 struct Words<estimator::Term> {
-  static constexpr std::array<std::string_view, 13> kWords{
-      "matrix_rate",    "memory_bandwidth", "half_tokens",    "kernel_overhead",
-      "optimizer_rate", "link_latency",     "link_bandwidth", "broadcast_bandwidth",
-      "overlap",        "gemm_scratch",     "device_context", "communicator",
-      "fragmentation"};
+  static constexpr std::array<std::string_view, 16> kWords{
+      "matrix_rate",    "memory_bandwidth", "half_tokens",       "kernel_overhead",
+      "optimizer_rate", "link_latency",     "link_bandwidth",    "broadcast_bandwidth",
+      "overlap",        "work_factor",      "activation_factor", "state_factor",
+      "gemm_scratch",   "device_context",   "communicator",      "fragmentation"};
 };
 
 }  // namespace planwright
@@ -62,7 +65,7 @@ struct Values {
 bool applies(Term term, const Problem& problem, const TargetTraits& traits);
 
 /// What a term that is in no Calibration counts as: nothing where it is a size, 1 where it is a
-/// rate that nothing is divided by.
+/// rate that nothing is divided by, or a factor.
 double absent_value(Term term);
 
 /// The natural value behind a Coefficient's transformed one.

@@ -25,12 +25,23 @@ double worst(const Measurement& measured, std::optional<Bytes> RankMeasurement::
   return static_cast<double>(most.value);
 }
 
-std::vector<Fact> facts_of(const Measurement& measured) {
+/// What the fullest rank keeps of both; 0 if that is not known.
+double kept_states(const Measurement& measured) {
+  Bytes most;
+  for (const RankMeasurement& rank : measured.ranks) {
+    if (!rank.held || !rank.held->parameters || !rank.held->optimizer) continue;
+    most = std::max(most, *rank.held->parameters + *rank.held->optimizer);
+  }
+  return static_cast<double>(most.value);
+}
+
+std::vector<Fact> facts_of(const Measurement& measured, const ModelSpec& model) {
   std::vector<Fact> facts;
   add(facts, Fact::What::time, measured.step_time_s);
   add(facts, Fact::What::allocated, static_cast<double>(measured.allocated_peak().value));
   add(facts, Fact::What::reserved, worst(measured, &RankMeasurement::reserved_peak));
   add(facts, Fact::What::device, worst(measured, &RankMeasurement::device_peak));
+  if (model.stand_in) add(facts, Fact::What::states, kept_states(measured));
   return facts;
 }
 
@@ -51,10 +62,13 @@ std::vector<Fact> facts_of(const OutOfMemory& full, const Candidate& candidate, 
   return facts;
 }
 
-std::vector<Fact> facts_of(const Trial& trial, DeviceKind kind) {
-  if (const Measurement* measured = trial.outcome.measurement()) return facts_of(*measured);
-  if (const OutOfMemory* full = trial.outcome.out_of_memory())
-    return facts_of(*full, trial.candidate, kind);
+std::vector<Fact> facts_of(const Trial& trial, const Problem& problem) {
+  if (const Measurement* measured = trial.outcome.measurement()) {
+    return facts_of(*measured, problem.model);
+  }
+  if (const OutOfMemory* full = trial.outcome.out_of_memory()) {
+    return facts_of(*full, trial.candidate, problem.cluster.device.kind);
+  }
   return {};
 }
 
@@ -69,7 +83,7 @@ Observations observations_of(const Problem& problem, const TargetTraits& traits,
   Observations seen;
   for (const Trial& trial : trials) {
     if (trial.problem_hash != hash || trial.scope.kind != ScopeKind::full) continue;
-    const std::vector<Fact> facts = facts_of(trial, problem.cluster.device.kind);
+    const std::vector<Fact> facts = facts_of(trial, problem);
     if (facts.empty()) continue;
     for (Fact fact : facts) {
       fact.trial = seen.quantities.size();

@@ -16,6 +16,7 @@ struct Fact {
     allocated,  ///< peak inside the allocator
     reserved,   ///< peak that an accelerator's allocator has taken
     device,     ///< peak that an accelerator holds in all
+    states,     ///< parameters and optimizer states between steps, of a model that is not known
   };
   What what = What::time;
   double log_value = 0;

@@ -118,8 +118,20 @@ struct Pricer::State {
     return judged(q, peak_terms(q, values), values) <= static_cast<double>(capacity.value);
   }
 
+  /// As allocated_bytes, account by account.
+  void scale(Ledger& at) const {
+    for (std::size_t i = 0; i < at.bytes.size(); ++i) {
+      const auto account = static_cast<Account>(i);
+      const double factor = is_made_by_kernels(account)   ? values[Term::activation_factor]
+                            : is_made_of_weights(account) ? values[Term::state_factor]
+                                                          : 1;
+      at.bytes[i] = rounded(factor * static_cast<double>(at.bytes[i].value));
+    }
+  }
+
   Ledger accounts_at(const PeakTerms<double>& peak, Bytes preallocated) const {
     Ledger at = peak.product ? *peak.phase->product : peak.phase->kernels;
+    scale(at);
     if (peak.product) at[Account::workspace] += rounded(values[Term::gemm_scratch]);
     if (!accelerator) return at;
     const auto allocated = static_cast<double>(at.allocated().value);
@@ -135,7 +147,7 @@ struct Pricer::State {
     stage.stage = number;
     stage.phase = peak.phase->phase;
     stage.accounts = accounts_at(peak, quantities.preallocated);
-    stage.tensor_peak = largest_tensors(quantities).tensors.tensors();
+    stage.tensor_peak = rounded(allocated_bytes(largest_tensors(quantities).tensors, values));
     if (accelerator) {
       stage.reserved = stage.accounts.allocated() + stage.accounts[Account::fragmentation];
       stage.device_used = *stage.reserved + stage.accounts[Account::context];

@@ -20,14 +20,16 @@ struct TimeTerms {
 
 /// Products: flops / rate, and once more the time in which a micro-batch of `half_tokens` would do
 /// its flops, because the weights are read whatever its size: 2 k n m / rate · (1 + half / m).
-/// Memory-bound kernels: bytes / bandwidth. Every kernel: its overhead.
+/// Memory-bound kernels: bytes / bandwidth. Every kernel: its overhead. All of it times
+/// `work_factor` where the kernels are somebody else's.
 /// Source: Williams, Waterman, Patterson (2009), the roofline, with its two ceilings added and not
 /// the larger taken: kernels follow each other and do not overlap.
 template <class T>
 T work_time(const Work& work, double tokens, const Values<T>& v) {
-  return work.matrix_flops / v[Term::matrix_rate] * (1.0 + v[Term::half_tokens] / tokens) +
-         work.attention_flops / v[Term::matrix_rate] + work.bytes / v[Term::memory_bandwidth] +
-         work.launches * v[Term::kernel_overhead];
+  const T ours = work.matrix_flops / v[Term::matrix_rate] * (1.0 + v[Term::half_tokens] / tokens) +
+                 work.attention_flops / v[Term::matrix_rate] +
+                 work.bytes / v[Term::memory_bandwidth] + work.launches * v[Term::kernel_overhead];
+  return ours * v[Term::work_factor];
 }
 
 /// A ring of n ranks moves a buffer of S bytes in n - 1 steps of S / n each, once to reduce and
@@ -36,23 +38,25 @@ T work_time(const Work& work, double tokens, const Values<T>& v) {
 /// to another: alpha + S / beta. Source: Thakur, Rabenseifner, Gropp (2005), sections 3 and 4;
 /// gloo's all-reduce is such a ring (gloo/allreduce.cc), its broadcast such a tree
 /// (gloo/broadcast.cc).
+/// Of a model that is not known, the bytes are its stand-in's, times `state_factor`.
 template <class T>
 T message_time(const Messages& m, const ClusterSpec& cluster, const Values<T>& v) {
   const Link& link = cluster.links.at(static_cast<std::size_t>(m.link));
   const Link& outermost = cluster.links.back();  // the link that the coefficients are about
   const T alpha = v[Term::link_latency] * (link.latency / outermost.latency);
   const double width = link.bandwidth / outermost.bandwidth;
+  const T bytes = m.bytes * v[Term::state_factor];
   if (m.collective == Collective::broadcast) {
     const double rounds = std::ceil(std::log2(m.ranks));
-    return rounds * (m.count * alpha + m.bytes / (v[Term::broadcast_bandwidth] * width));
+    return rounds * (m.count * alpha + bytes / (v[Term::broadcast_bandwidth] * width));
   }
   if (m.collective == Collective::send) {
-    return m.count * alpha + m.bytes / (width * v[Term::link_bandwidth]);
+    return m.count * alpha + bytes / (width * v[Term::link_bandwidth]);
   }
   const double passes = m.collective == Collective::all_reduce ? 2 : 1;
   return passes * (m.ranks - 1.0) *
          (m.count * alpha +
-          m.bytes / (static_cast<double>(m.ranks) * width * v[Term::link_bandwidth]));
+          bytes / (static_cast<double>(m.ranks) * width * v[Term::link_bandwidth]));
 }
 
 template <class T>
@@ -89,7 +93,7 @@ StageTime<T> stage_time(const StageQuantities& s, double tokens, const ClusterSp
                     messages_time(s.waited, cluster, v),
                     work_time(s.step, tokens, v),
                     messages_time(s.messages, cluster, v),
-                    s.optimizer_bytes / v[Term::optimizer_rate] +
+                    s.optimizer_bytes * v[Term::state_factor] / v[Term::optimizer_rate] +
                         s.optimizer_launches * v[Term::kernel_overhead]};
   if (!s.beside.empty()) {
     time.communication +=
@@ -131,13 +135,35 @@ struct PeakTerms {
   bool product = false;  ///< it is the phase's `product` instant, with the scratch in `allocated`
 };
 
+/// Whose bytes the two factors of somebody else's kernels and model multiply.
+constexpr bool is_made_by_kernels(Account account) {
+  return account == Account::activations || account == Account::logits;
+}
+constexpr bool is_made_of_weights(Account account) {
+  return account == Account::parameters || account == Account::gradients ||
+         account == Account::optimizer || account == Account::communication;
+}
+
+/// All that is inside the allocator.
+template <class T>
+T allocated_bytes(const Ledger& at, const Values<T>& v) {
+  Bytes made, held;
+  for (std::size_t i = 0; i < at.bytes.size(); ++i) {
+    const auto account = static_cast<Account>(i);
+    if (is_made_by_kernels(account)) made += at.bytes[i];
+    if (is_made_of_weights(account)) held += at.bytes[i];
+  }
+  const Bytes rest = at.allocated() - made - held;
+  return static_cast<double>(made.value) * v[Term::activation_factor] +
+         static_cast<double>(held.value) * v[Term::state_factor] + static_cast<double>(rest.value);
+}
+
 /// The largest instant of one phase; with `in_product`, of its products only, if it has any.
 template <class T>
 PeakTerms<T> phase_peak(const PhaseBytes& phase, const Values<T>& v, bool in_product) {
-  const T zero = v[Term::gemm_scratch] * 0.0;
-  const T known = zero + static_cast<double>(phase.kernels.allocated().value);
+  const T known = allocated_bytes(phase.kernels, v);
   if (!phase.product) return {known, 0, &phase, false};
-  const T product = v[Term::gemm_scratch] + static_cast<double>(phase.product->allocated().value);
+  const T product = v[Term::gemm_scratch] + allocated_bytes(*phase.product, v);
   if (in_product || product > known) return {product, 0, &phase, true};
   return {known, 0, &phase, false};
 }
@@ -162,6 +188,14 @@ PeakTerms<T> peak_terms(const Quantities& q, const Values<T>& v) {
     if (each.allocated > peak.allocated) peak = each;
   }
   return peak;
+}
+
+/// Parameters and optimizer states of the first stage's fullest rank, between steps.
+template <class T>
+T state_bytes(const Quantities& q, const Values<T>& v) {
+  const Ledger& loaded = q.stages.front().loaded;
+  const Bytes states = loaded[Account::parameters] + loaded[Account::optimizer];
+  return static_cast<double>(states.value) * v[Term::state_factor];
 }
 
 /// What an accelerator's allocator takes beyond what it hands out: a share of all that comes and

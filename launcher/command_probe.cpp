@@ -26,20 +26,24 @@ namespace fs = std::filesystem;
 constexpr const char* kReportVariable = "PLANWRIGHT_REPORT";
 constexpr const char* kObserverVariable = "PLANWRIGHT_OBSERVER";
 constexpr const char* kStepsVariable = "PLANWRIGHT_OBSERVER_STEPS";
+constexpr const char* kBudgetVariable = "PLANWRIGHT_OBSERVER_BUDGET";
 
 std::string environment_value(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-/// As execvp would find it; what is not found stays as it is, for the supervisor to complain of.
-std::string found_in_path(const std::string& program) {
+/// As execvp would find it, in the PATH that the ranks get; what is not found stays as it is, for
+/// the supervisor to complain of.
+std::string found_in_path(const std::string& program,
+                          const std::map<std::string, std::string>& given) {
   if (program.find('/') != std::string::npos) return program;
-  std::string folders = environment_value("PATH");
+  const auto path = given.find("PATH");
+  std::string folders = path != given.end() ? path->second : environment_value("PATH");
   while (!folders.empty()) {
     const std::size_t colon = std::min(folders.find(':'), folders.size());
-    const std::string path = folders.substr(0, colon) + "/" + program;
-    if (colon > 0 && access(path.c_str(), X_OK) == 0) return path;
+    const std::string candidate = folders.substr(0, colon) + "/" + program;
+    if (colon > 0 && access(candidate.c_str(), X_OK) == 0) return candidate;
     folders.erase(0, colon + 1);
   }
   return program;
@@ -65,6 +69,7 @@ std::map<std::string, std::string> environment_of(const CommandJob& job, const R
   environment["PYTHONPATH"] = module_path(job, environment);
   environment[kObserverVariable] = folders.observed;
   environment[kStepsVariable] = std::to_string(job.scope.warmup + job.scope.steps);
+  if (job.budget) environment[kBudgetVariable] = std::to_string(job.budget->value);
   return environment;
 }
 
@@ -72,8 +77,8 @@ GroupSpec group_of(const CommandJob& job, const RunOptions& options, const WorkF
                    const CommandFolders& folders) {
   RankCommand command;
   command.argv = job.argv;
-  command.argv.front() = found_in_path(job.argv.front());
   command.environment = environment_of(job, options, folders);
+  command.argv.front() = found_in_path(job.argv.front(), command.environment);
   command.log_path = folders.log;
   GroupSpec spec;
   spec.ranks = {std::move(command)};

@@ -29,7 +29,8 @@ struct CommandJob {
   ProbeScope scope;         ///< full
   std::int64_t tokens = 0;  ///< of one optimizer step of all ranks; 0: not known
   bool observe = true;
-  std::string observer;  ///< its folder; empty: the one beside the running program
+  std::optional<Bytes> budget{};  ///< of each rank's tensors on a CPU, which the observer enforces
+  std::string observer;           ///< its folder; empty: the one beside the running program
 };
 
 struct CommandOutcome {

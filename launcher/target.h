@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "estimator/spec/json.h"
 #include "estimator/spec/target_traits.h"
 #include "launcher/plan_file.h"
+#include "launcher/user_command.h"
 
 namespace planwright::launcher {
 
@@ -16,8 +18,7 @@ struct EmitRequest {
   std::string out = ".";  ///< folder of the files
   int steps = 3;          ///< measured steps of the command, where the target takes a number
   bool probe = false;     ///< cut to `steps`, each of them logged and nothing saved
-  std::string script{};   ///< the user's, where the target starts one; empty: a placeholder
-  std::vector<std::string> arguments{};  ///< of that script, after the target's own
+  UserCommand user{};     ///< the script, where the target starts one; none: a placeholder
 };
 
 struct EmittedFile {
@@ -39,7 +40,11 @@ struct LaunchConfig {
 /// One folder of launcher/targets.
 struct Target {
   TargetTraits traits;
-  LaunchConfig (*emit)(const EmitRequest&) = nullptr;
+  std::function<LaunchConfig(const EmitRequest&)> emit;
+  /// Measured by planwright-worker; otherwise by what `emit` says, run for a few steps.
+  bool has_worker = false;
+  bool has_script = false;        ///< of its own, so that the user need not give one
+  std::vector<LogFormat> logs{};  ///< how it writes its figures
 };
 
 /// CLI.md's keys of `emit`, without schema: `files` are paths.

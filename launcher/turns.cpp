@@ -1,8 +1,6 @@
 #include "launcher/turns.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,36 +11,22 @@
 namespace planwright::launcher {
 namespace {
 
-/// One job's part of its steps.
-struct Turn {
-  std::size_t job = 0;
-  probes::TrainJob part;
-};
-
 /// `steps` in `rounds` parts, the longer ones first.
 int steps_of_round(int steps, int rounds, int round) {
   return steps / rounds + (round < steps % rounds ? 1 : 0);
 }
 
-std::vector<Turn> turns_of(const std::vector<probes::TrainJob>& jobs, int rounds) {
+std::vector<Turn> turns_of(const std::vector<int>& steps, int rounds) {
   std::vector<Turn> turns;
   for (int round = 0; round < rounds; ++round) {
     std::vector<Turn> of_round;
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      of_round.push_back({i, jobs[i]});
-      of_round.back().part.scope.steps = steps_of_round(jobs[i].scope.steps, rounds, round);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      of_round.push_back({i, steps_of_round(steps[i], rounds, round)});
     }
     if (round % 2 == 1) std::reverse(of_round.begin(), of_round.end());
-    std::move(of_round.begin(), of_round.end(), std::back_inserter(turns));
+    turns.insert(turns.end(), of_round.begin(), of_round.end());
   }
   return turns;
-}
-
-std::vector<probes::TrainJob> parts_of(const std::vector<Turn>& turns) {
-  std::vector<probes::TrainJob> parts;
-  parts.reserve(turns.size());
-  for (const Turn& turn : turns) parts.push_back(turn.part);
-  return parts;
 }
 
 /// What was said of a turn, or can be said of all of them.
@@ -97,6 +81,8 @@ void add(RankMeasurement& rank, const RankMeasurement& part) {
     rank.tensors = part.tensors;
     rank.tensors_phase = part.tensors_phase;
   }
+  rank.whole_peak = std::max(rank.whole_peak, part.whole_peak);
+  rank.held = part.held;
   rank.reserved_peak = std::max(rank.reserved_peak, part.reserved_peak);
   rank.device_peak = std::max(rank.device_peak, part.device_peak);
   rank.rss_peak = std::max(rank.rss_peak, part.rss_peak);
@@ -109,7 +95,8 @@ void add(RankMeasurement& rank, const RankMeasurement& part) {
 Measurement pooled(const std::vector<Measurement>& parts) {
   Measurement all = parts.front();
   for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
-    for (std::size_t i = 0; i < all.ranks.size(); ++i) add(all.ranks[i], part->ranks.at(i));
+    const std::size_t ranks = std::min(all.ranks.size(), part->ranks.size());
+    for (std::size_t i = 0; i < ranks; ++i) add(all.ranks[i], part->ranks[i]);
     append(all.steps_s, part->steps_s);
     append(all.losses, part->losses);
   }
@@ -119,14 +106,11 @@ Measurement pooled(const std::vector<Measurement>& parts) {
   return all;
 }
 
-std::vector<Outcome> run_in_turns(const std::vector<probes::TrainJob>& jobs, int rounds,
-                                  const RunOptions& options) {
-  RunOptions of_turn = options;
-  of_turn.deadline_s /= rounds;
-  std::vector<std::vector<Outcome>> ended(jobs.size());
-  std::vector<Turn> left = turns_of(jobs, rounds);
+std::vector<Outcome> in_turns(const std::vector<int>& steps, int rounds, const RunTurns& run) {
+  std::vector<std::vector<Outcome>> ended(steps.size());
+  std::vector<Turn> left = turns_of(steps, rounds);
   while (!left.empty()) {
-    const std::vector<Outcome> some = run_first_probes(parts_of(left), of_turn);
+    const std::vector<Outcome> some = run(left);
     for (std::size_t i = 0; i < some.size(); ++i) ended[left[i].job].push_back(some[i]);
     left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(some.size()));
     std::erase_if(left, [&](const Turn& turn) {
@@ -137,6 +121,22 @@ std::vector<Outcome> run_in_turns(const std::vector<probes::TrainJob>& jobs, int
   std::vector<Outcome> outcomes;
   for (const std::vector<Outcome>& turns : ended) outcomes.push_back(outcome_of(turns));
   return outcomes;
+}
+
+std::vector<Outcome> run_in_turns(const std::vector<probes::TrainJob>& jobs, int rounds,
+                                  const RunOptions& options) {
+  RunOptions of_turn = options;
+  of_turn.deadline_s /= rounds;
+  std::vector<int> steps;
+  for (const probes::TrainJob& job : jobs) steps.push_back(job.scope.steps);
+  return in_turns(steps, rounds, [&](const std::vector<Turn>& turns) {
+    std::vector<probes::TrainJob> parts;
+    for (const Turn& turn : turns) {
+      parts.push_back(jobs[turn.job]);
+      parts.back().scope.steps = turn.steps;
+    }
+    return run_first_probes(parts, of_turn);
+  });
 }
 
 }  // namespace planwright::launcher

@@ -1,10 +1,27 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "launcher/probe_runner.h"
 
 namespace planwright::launcher {
+
+/// One job's part of its measured steps.
+struct Turn {
+  std::size_t job = 0;
+  int steps = 0;
+};
+
+/// Runs as many of the turns as it comes, at least the first, and says how each ended.
+using RunTurns = std::function<std::vector<Outcome>(const std::vector<Turn>&)>;
+
+/// Jobs whose times are to be compared: in each of `rounds` every job takes its part of its
+/// `steps`, and every second round goes backwards, so that a machine that drifts does it to all of
+/// them alike. An outcome per job: what all its steps measured (`pooled`), or how its first bad
+/// turn ended, after which it has no further ones.
+std::vector<Outcome> in_turns(const std::vector<int>& steps, int rounds, const RunTurns& run);
 
 /// Measures jobs whose times are to be compared, in one set of processes: in each of `rounds` every
 /// job takes its part of its measured steps, behind its own warm-up, and every second round goes

@@ -40,7 +40,8 @@ Evidence gather(const Space& space, const std::vector<Trial>& history, const Pro
          scope);
   }
   const auto time = [&](std::size_t candidate) {
-    return history[*evidence.seen[candidate].measured].outcome.measurement()->step_time_s;
+    const Trial& trial = history[*evidence.seen[candidate].measured];
+    return space.comparable(candidate, trial.outcome.measurement()->step_time_s);
   };
   for (std::size_t i = 0; i < space.legal.size(); ++i) {
     Seen& seen = evidence.seen[i];

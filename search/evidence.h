@@ -23,7 +23,7 @@ struct Seen {
 struct Evidence {
   std::vector<Seen> seen;             ///< by index into Space::legal
   std::vector<std::size_t> measured;  ///< fastest first; equals in canonical order
-  std::optional<Seconds> best_time;   ///< step time of the first of them
+  std::optional<Seconds> best_time;   ///< Space::comparable of the first of them
 };
 
 /// A failure may be the world's fault, so a candidate that failed gets one more chance.

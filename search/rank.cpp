@@ -20,6 +20,8 @@ Ranking rank(const Space& space, const std::vector<estimator::Quantities>& quant
   ranking.figures.reserve(quantities.size());
   for (std::size_t i = 0; i < quantities.size(); ++i) {
     ranking.figures.push_back(pricer.figures(quantities[i]));
+    Seconds& time = ranking.figures.back().step_time;
+    time = Seconds{space.comparable(i, time.value)};
     (ranking.figures[i].fits ? ranking.fits : ranking.too_large).push_back(i);
   }
   const auto& figures = ranking.figures;

@@ -17,7 +17,8 @@ namespace planwright::search {
 /// Every legal candidate, priced and judged at the mean. Indices are into Space::legal.
 ///
 /// All legal candidates of a problem work on the same tokens with the same devices, so the order by
-/// tokens/s/device is the order by step time, which is what search compares throughout.
+/// tokens/s/device is the order by step time, which is what search compares throughout. Where the
+/// global batch is not fixed, it is that of Space::comparable, which the figures have for it.
 struct Ranking {
   std::vector<estimator::Figures> figures;  ///< by index
   std::vector<std::size_t> fits;            ///< fastest first

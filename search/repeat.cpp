@@ -30,17 +30,17 @@ double step_variance(const Evidence& evidence, const std::vector<Trial>& history
 
 }  // namespace
 
-std::vector<Choice> propose_repeats(const Evidence& evidence, const std::vector<Trial>& history,
-                                    const ProbeScope& scope, double margin, int most) {
+std::vector<Choice> propose_repeats(const Space& space, const Evidence& evidence,
+                                    const std::vector<Trial>& history, const ProbeScope& scope,
+                                    double margin, int most) {
   const auto& measured = evidence.measured;
   if (measured.size() < 2) return {};
   const double variance = step_variance(evidence, history);
   const auto steps = [&](std::size_t i) { return trial_of(i, evidence, history).scope.steps; };
   const auto repeated = [&](std::size_t i) { return steps(i) > scope.steps; };
   const auto equal_to_best = [&](std::size_t i) {
-    const double behind =
-        std::log(trial_of(i, evidence, history).outcome.measurement()->step_time_s /
-                 evidence.best_time->value);
+    const double step = trial_of(i, evidence, history).outcome.measurement()->step_time_s;
+    const double behind = std::log(space.comparable(i, step) / evidence.best_time->value);
     const double deviation = std::sqrt(variance * (1.0 / steps(i) + 1.0 / steps(measured.front())));
     return behind < std::max(std::log1p(margin), 2 * deviation);
   };

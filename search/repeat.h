@@ -17,7 +17,8 @@ constexpr int kMostRepeats = 3;
 /// their difference as the scatter of the measured steps has it. They are to be measured together,
 /// in turns. At most `most`, and with those that were measured again before at most kMostRepeats;
 /// none if the best one stands alone.
-std::vector<Choice> propose_repeats(const Evidence& evidence, const std::vector<Trial>& history,
-                                    const ProbeScope& scope, double margin, int most);
+std::vector<Choice> propose_repeats(const Space& space, const Evidence& evidence,
+                                    const std::vector<Trial>& history, const ProbeScope& scope,
+                                    double margin, int most);
 
 }  // namespace planwright::search

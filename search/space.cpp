@@ -74,8 +74,12 @@ std::vector<int> zero_stages(const SupportedAxes& axes, const std::vector<int>& 
   return stages;
 }
 
+/// Where nothing says how many sequences there are.
+const std::vector<int> kMicroBatches{1, 2, 4, 8, 16, 32, 64, 128, 256};
+
 std::vector<int> free_micro_batch(const Problem& problem, const Candidate& candidate) {
   const std::int64_t batch = problem.workload.global_batch;
+  if (batch == 0) return kMicroBatches;
   return batch % candidate.dp == 0 ? divisors(batch / candidate.dp) : std::vector<int>{1};
 }
 
@@ -211,6 +215,18 @@ void check_knobs(const std::vector<Knob>& knobs, const SpaceRequest& request) {
   }
 }
 
+/// See Space::shares.
+std::vector<double> step_shares(const Problem& problem, const std::vector<Candidate>& legal) {
+  if (problem.workload.global_batch != 0) return {};
+  std::vector<double> shares;
+  for (const Candidate& each : legal) {
+    shares.push_back(static_cast<double>(tokens_per_step(problem, each)));
+  }
+  const double most = shares.empty() ? 1 : *std::max_element(shares.begin(), shares.end());
+  for (double& share : shares) share /= most;
+  return shares;
+}
+
 }  // namespace
 
 Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request) {
@@ -232,6 +248,7 @@ Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceR
       space.legal.push_back(std::move(candidate));
     }
   }
+  space.shares = step_shares(problem, space.legal);
   return space;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -32,6 +33,15 @@ struct Space {
   std::map<std::string, std::int64_t> dropped;
   std::map<std::string, BrokenRule> examples;  ///< what the first one dropped by a rule breaks
   std::int64_t counted = 0;
+  /// Where the global batch is not fixed: sequences of a step of each legal candidate, as a share
+  /// of the longest step's. Empty where all steps are as long.
+  std::vector<double> shares{};
+
+  /// Seconds in which candidate `i`, whose own step takes `step_s`, trains on as many sequences as
+  /// the longest step has: what candidates are compared by.
+  double comparable(std::size_t i, double step_s) const {
+    return shares.empty() ? step_s : step_s / shares[i];
+  }
 };
 
 /// All combinations of the axes' values, but for those that are the same: where dp is 1, zero takes
@@ -43,8 +53,9 @@ struct Space {
 /// A free axis takes the values that the target supports, with these exceptions: tp and pp divide
 /// the devices, hsdp divides dp and is less, and is 1 where zero is 0; sp off where tp
 /// is 1, schedule 1f1b where pp is 1; dp is devices / (tp pp cp); micro_batch is every divisor of
-/// global_batch / dp (1 where that is not whole, so that the rule it breaks counts it once); a knob
-/// is at its default. An InputError for a knob, or a knob's value, that the target does not have.
+/// global_batch / dp (1 where that is not whole, so that the rule it breaks counts it once; powers
+/// of two up to 256 where the global batch is not fixed); a knob is at its default. An InputError
+/// for a knob, or a knob's value, that the target does not have.
 Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request);
 
 }  // namespace planwright::search

@@ -73,8 +73,8 @@ std::variant<std::vector<Choice>, std::string> decide(const Setting& setting, co
     return std::vector{
         *propose(round.ranking, round.evidence, round.pruned, budget.scope, setting.seed)};
   }
-  auto repeats = propose_repeats(round.evidence, history, budget.scope, budget.margin,
-                                 probes_left(budget, history));
+  auto repeats = propose_repeats(setting.space, round.evidence, history, budget.scope,
+                                 budget.margin, probes_left(budget, history));
   if (!repeats.empty()) return repeats;
   return *nothing;
 }

@@ -162,6 +162,15 @@ Attributes proposal_attributes(const Proposal& proposal) {
   return attributes;
 }
 
+namespace {
+
+template <class Enum>
+Json word_or_null(const std::optional<Enum>& value) {
+  return value ? Json(word(*value)) : Json();
+}
+
+}  // namespace
+
 Attributes outcome_attributes(const Outcome& outcome) {
   Attributes attributes{{"planwright:outcome", word(outcome.kind())}};
   if (const Measurement* measured = outcome.measurement()) {
@@ -174,8 +183,8 @@ Attributes outcome_attributes(const Outcome& outcome) {
     attributes.emplace_back("planwright:measured", Json{{"requested_bytes", full->requested.value},
                                                         {"allocated_bytes", full->allocated.value},
                                                         {"capacity_bytes", full->capacity.value},
-                                                        {"account", word(full->account)},
-                                                        {"phase", word(full->phase)},
+                                                        {"account", word_or_null(full->account)},
+                                                        {"phase", word_or_null(full->phase)},
                                                         {"rank", full->rank}});
   } else if (const Failure* failure = outcome.failure()) {
     attributes.emplace_back("planwright:detail", failure->detail);

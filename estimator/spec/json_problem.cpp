@@ -134,6 +134,7 @@ struct Fields<ModelSpec> {
       Field{"logit_cap", &ModelSpec::logit_cap},
       Field{"checkpoint", &ModelSpec::checkpoint},
       Field{"uncounted", &ModelSpec::uncounted, kAny, Hashed::no},  // words about the file
+      Field{"stand_in", &ModelSpec::stand_in},
       Field{"tower_parameters", &ModelSpec::tower_parameters, kNatural},
   };
 };

@@ -77,8 +77,8 @@ struct Measurement {
 struct OutOfMemory {
   Bytes requested, allocated, capacity;
   std::optional<Bytes> reserved;
-  Account account = Account::activations;
-  Phase phase = Phase::forward;
+  std::optional<Account> account;  ///< absent, as the phase, of a program that keeps no books
+  std::optional<Phase> phase;
   int rank = 0;
   bool operator==(const OutOfMemory&) const = default;
 };

@@ -21,7 +21,14 @@ Bytes capacity(const Problem& problem) {
 }
 
 std::int64_t accumulation(const Problem& problem, const Candidate& candidate) {
-  return problem.workload.global_batch / (std::int64_t{candidate.dp} * candidate.micro_batch);
+  const std::int64_t at_once = std::int64_t{candidate.dp} * candidate.micro_batch;
+  if (at_once < 1) return 0;
+  return problem.workload.global_batch == 0 ? 1 : problem.workload.global_batch / at_once;
+}
+
+std::int64_t tokens_per_step(const Problem& problem, const Candidate& candidate) {
+  return accumulation(problem, candidate) * candidate.dp * candidate.micro_batch *
+         problem.workload.seq;
 }
 
 }  // namespace planwright

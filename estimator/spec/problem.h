@@ -32,8 +32,14 @@ std::string problem_hash(const Problem& problem);
 /// Device memory that a plan may fill: the device's less the headroom.
 Bytes capacity(const Problem& problem);
 
-/// Micro-batches per optimizer step: global_batch / (dp micro_batch). The rule that it is whole
-/// is the target's; here it is rounded down.
+/// The target that is any training script: launcher/targets/command.
+constexpr const char* kCommandTarget = "command";
+
+/// Micro-batches per optimizer step: global_batch / (dp micro_batch), or 1 where the global batch is
+/// not fixed. The rule that it is whole is the target's; here it is rounded down, and 0 where a degree is none.
 std::int64_t accumulation(const Problem& problem, const Candidate& candidate);
+
+/// Of one optimizer step, over all devices.
+std::int64_t tokens_per_step(const Problem& problem, const Candidate& candidate);
 
 }  // namespace planwright

@@ -154,10 +154,12 @@ void check_cluster(const ClusterSpec& cluster, const std::string& source) {
   }
 }
 
-void check_workload(const Workload& workload, const std::string& source) {
+void check_workload(const Workload& workload, bool batch_is_free, const std::string& source) {
   const Checked at(source, "workload");
   at.count("seq", workload.seq);
-  at.count("global_batch", workload.global_batch);
+  if (!batch_is_free || workload.global_batch != 0) {
+    at.count("global_batch", workload.global_batch);
+  }
   if (real(workload.seq) * real(workload.global_batch) > kMostCounted) {
     const bool long_sequence = workload.seq > workload.global_batch;
     at.refuse(long_sequence ? "seq" : "global_batch",
@@ -221,7 +223,7 @@ void require_countable(const ModelSpec& model, const std::string& source) {
 void require_sound(const Problem& problem, const std::string& source) {
   check_model(problem.model, source);
   check_cluster(problem.cluster, source);
-  check_workload(problem.workload, source);
+  check_workload(problem.workload, problem.target == kCommandTarget, source);
   const bool adapts = problem.workload.job == Job::lora || problem.workload.job == Job::qlora;
   if (adapts != problem.model.lora.freezes()) {
     Checked(source, "model")

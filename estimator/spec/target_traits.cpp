@@ -7,9 +7,7 @@
 namespace planwright {
 namespace {
 
-using Names = std::vector<std::pair<std::string_view, std::string>>;
-
-Names candidate_names(const Candidate& c) {
+NamedValues candidate_names(const Candidate& c) {
   const auto number = [](auto value) { return std::to_string(value); };
   const auto text = [](auto value) { return std::string(word(value)); };
   return {{"tp", number(c.tp)},
@@ -42,9 +40,11 @@ std::int64_t shortest_window(const ModelSpec& model) {
   return shortest;
 }
 
-Names problem_names(const Problem& p) {
+NamedValues problem_names(const Problem& p) {
   const BlockSpec block = p.model.runs.empty() ? BlockSpec{} : p.model.runs.front().block;
   return {{"devices", std::to_string(p.cluster.devices())},
+          {"per_node", std::to_string(p.cluster.per_node)},
+          {"nodes", std::to_string(p.cluster.nodes)},
           {"device", p.cluster.device.name},
           {"global_batch", std::to_string(p.workload.global_batch)},
           {"seq", std::to_string(p.workload.seq)},
@@ -61,11 +61,16 @@ Names problem_names(const Problem& p) {
 
 }  // namespace
 
+NamedValues named_values(const Problem& problem, const Candidate& candidate) {
+  NamedValues names = candidate_names(candidate);
+  names.emplace_back("accumulation", std::to_string(accumulation(problem, candidate)));
+  for (auto& name : problem_names(problem)) names.push_back(std::move(name));
+  return names;
+}
+
 std::string fill_rule_text(const std::string& text, const Problem& problem,
                            const Candidate& candidate) {
-  Names names = candidate_names(candidate);
-  for (auto& name : problem_names(problem)) names.push_back(std::move(name));
-
+  const NamedValues names = named_values(problem, candidate);
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t close = text[at] == '{' ? text.find('}', at) : std::string::npos;

@@ -100,12 +100,18 @@ struct TargetTraits {
   std::function<std::int64_t(const Candidate&)> bucket_elements;
   /// Whether the data ranks' collectives are carried out beside the passes.
   std::function<bool(const Candidate&)> overlaps;
+  bool stand_in_kernels =
+      false;  ///< its kernels are the user's framework's: the scripts are only like them
 };
 
-/// Fills {name} placeholders of a rule's text or fix: every axis of the candidate by its flag's
-/// name (`{micro_batch}`), `{devices}`, `{world}`, `{global_batch}`, `{seq}`, `{heads}`,
-/// `{kv_heads}`, `{layers}`, `{hidden}`, `{max_positions}`, `{sliding_window}`, `{precision}`,
-/// `{optimizer}`, `{target}`, `{device}`. An unknown name stays as it is.
+/// What a text may call by name: every axis of the candidate by its flag's name (`micro_batch`),
+/// `world`, `accumulation`, `devices`, `per_node`, `nodes`, `device`, `global_batch`, `seq`,
+/// `precision`, `optimizer`, `target`, and of the model `heads`, `kv_heads`, `layers`, `hidden`,
+/// `max_positions`, `sliding_window`.
+using NamedValues = std::vector<std::pair<std::string_view, std::string>>;
+NamedValues named_values(const Problem& problem, const Candidate& candidate);
+
+/// Fills the {name} placeholders of a rule's text or fix. An unknown name stays as it is.
 std::string fill_rule_text(const std::string& text, const Problem& problem,
                            const Candidate& candidate);
 

@@ -68,7 +68,9 @@ struct Headroom {
 struct Workload {
   Job job = Job::pretrain;
   std::int64_t seq = 0;           ///< tokens per sequence
-  std::int64_t global_batch = 0;  ///< sequences per optimizer step, over all devices
+  /// Sequences per optimizer step, over all devices. 0: as many as a plan takes at once, of the
+  /// target command only.
+  std::int64_t global_batch = 0;
   OptimizerKind optimizer = OptimizerKind::adamw;
   Precision precision = Precision::bf16;
   PrecisionRecipe recipe;  ///< what the target keeps for `precision`, with the user's changes

@@ -15,6 +15,7 @@
 #include "estimator/spec/error.h"
 #include "estimator/spec/median.h"
 #include "launcher/host_rates.h"
+#include "launcher/plan_probe.h"
 #include "search/rank.h"
 #include "search/tune.h"
 #include "tests/support/built_programs.h"
@@ -80,9 +81,9 @@ std::string story(const Outcome& outcome) {
 }
 
 Outcome probe(const Setting& setting, const Candidate& candidate, const ProbeScope& scope) {
-  const auto job =
-      launcher::make_train_job(setting.problem(), candidate, scope, setting.traits(), 0);
-  Outcome outcome = launcher::run_probe(job, setting.options);
+  const cli::ProblemInput& input = setting.many.input;
+  const launcher::PlanJob job{*input.target, input.problem, candidate, scope, input.user};
+  Outcome outcome = launcher::measure_plans({job}, 1, setting.options).front();
   fmt::print(stderr, "{}: {}\n", describe(candidate), story(outcome));
   return outcome;
 }

@@ -178,7 +178,7 @@ state_dtype = "bf16"
 master_weights = true
 headroom = "1GiB"
 )");
-  const Workload work = read_workload(settings, testing::fake_traits(), std::nullopt);
+  const Workload work = read_workload(settings, testing::fake_traits(), {});
   EXPECT_EQ(work.job, Job::finetune);
   EXPECT_EQ(work.seq, 128);
   EXPECT_EQ(work.global_batch, 32);
@@ -194,7 +194,7 @@ TEST(Workload, HasTheTargetsRecipeUnlessToldOtherwise) {
   const TestFolder folder;
   const Settings settings =
       read(folder, "[job]\nseq = 8\nglobal_batch = 2\nmaster_weights = false\n");
-  const Workload work = read_workload(settings, testing::fake_traits(), std::nullopt);
+  const Workload work = read_workload(settings, testing::fake_traits(), {});
   EXPECT_EQ(work.precision, Precision::bf16);
   EXPECT_EQ(work.recipe.gradient, DType::fp32);
   EXPECT_EQ(work.recipe.master, std::nullopt);
@@ -204,14 +204,13 @@ TEST(Workload, HasTheTargetsRecipeUnlessToldOtherwise) {
 TEST(Workload, NamesThePrecisionsThatTheTargetHas) {
   const TestFolder folder;
   const Settings settings = read(folder, "[job]\nseq = 8\nglobal_batch = 2\nprecision = \"fp8\"\n");
-  const InputFault fault =
-      fault_of([&] { read_workload(settings, testing::fake_traits(), std::nullopt); });
+  const InputFault fault = fault_of([&] { read_workload(settings, testing::fake_traits(), {}); });
   EXPECT_EQ(fault.key, "[job] precision");
   EXPECT_NE(fault.rule.find("fp64, fp32, bf16 or fp16"), std::string::npos) << fault.rule;
 }
 
 TEST(Targets, AreFoundByName) {
-  EXPECT_EQ(find_target({"builtin", "f", "k"}).traits.name, "builtin");
+  EXPECT_EQ(find_target({"builtin", "f", "k"})->traits.name, "builtin");
   EXPECT_EQ(fault_of([] { find_target({"bultin", "f", "k"}); }).nearest, "builtin");
 }
 

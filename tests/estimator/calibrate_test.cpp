@@ -343,11 +343,32 @@ TEST(PriorCalibration, HasOnlyTheCoefficientsThatApply) {
     Problem problem = fake_problem(tiny_llama(), each.devices, each.precision);
     problem.cluster.device.kind = each.kind;
     const Calibration prior = prior_calibration(problem, fake_traits(), std::nullopt);
-    EXPECT_EQ(prior.coefficients.size(), kTermCount - each.absent.size());
-    for (const Term term : each.absent) {
+    std::vector<Term> absent{Term::work_factor, Term::activation_factor, Term::state_factor};
+    absent.insert(absent.end(), each.absent.begin(), each.absent.end());
+    EXPECT_EQ(prior.coefficients.size(), kTermCount - absent.size());
+    for (const Term term : absent) {
       EXPECT_TRUE(std::none_of(prior.coefficients.begin(), prior.coefficients.end(),
                                [&](const Coefficient& c) { return c.name == word(term); }));
     }
+  }
+}
+
+TEST(PriorCalibration, OfSomebodyElsesKernelsHasFactorsAndOfAnUnknownModelWideOnes) {
+  Problem problem = fake_problem(tiny_llama(), 1, Precision::fp32);
+  TargetTraits traits = fake_traits();
+  traits.stand_in_kernels = true;
+  const auto sd_of = [&](Term term) -> std::optional<double> {
+    for (const Coefficient& c : prior_calibration(problem, traits, std::nullopt).coefficients) {
+      if (c.name == word(term)) return c.sd;
+    }
+    return std::nullopt;
+  };
+  EXPECT_LT(sd_of(Term::work_factor), 1);
+  EXPECT_LT(sd_of(Term::activation_factor), 1);
+  EXPECT_EQ(sd_of(Term::state_factor), std::nullopt);
+  problem.model.stand_in = true;
+  for (const Term term : {Term::work_factor, Term::activation_factor, Term::state_factor}) {
+    EXPECT_GE(sd_of(term), 2) << word(term);
   }
 }
 

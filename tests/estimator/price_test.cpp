@@ -20,7 +20,7 @@ using testing::tiny_llama;
 
 /// Round numbers: 1e9 flop/s, 1e8 bytes/s of memory …
 Values<double> round_values() {
-  Values<double> v{};
+  Values<double> v = values_of({});
   v[Term::matrix_rate] = 1e9;
   v[Term::memory_bandwidth] = 1e8;
   v[Term::half_tokens] = 16;
@@ -76,7 +76,7 @@ TEST(PeakTerms, TakeTheLargestInstantWithScratchWhereItIsTaken) {
   phases[1].kernels[Account::activations] = Bytes{1000};
   phases[3].product.emplace();
   (*phases[3].product)[Account::activations] = Bytes{800};
-  Values<double> v{};
+  Values<double> v = values_of({});
   v[Term::gemm_scratch] = 100;
   EXPECT_EQ(peak_terms(q, v).allocated, 1000);
   EXPECT_EQ(peak_terms(q, v).phase->phase, Phase::forward);
@@ -85,6 +85,19 @@ TEST(PeakTerms, TakeTheLargestInstantWithScratchWhereItIsTaken) {
   EXPECT_EQ(peak_terms(q, v).phase->phase, Phase::backward);
   EXPECT_TRUE(peak_terms(q, v).product);
   EXPECT_EQ(peak_terms(q, v).stage, 1u);
+}
+
+TEST(AllocatedBytes, MultipliesWhatSomebodyElsesKernelsMakeAndWhatAModelThatIsNotKnownHolds) {
+  Ledger at;
+  at[Account::parameters] = at[Account::optimizer] = Bytes{100};
+  at[Account::activations] = at[Account::logits] = Bytes{10};
+  at[Account::workspace] = Bytes{1};
+  at[Account::context] = Bytes{5000};
+  Values<double> v = values_of({});
+  EXPECT_EQ(allocated_bytes(at, v), 221) << "what is in no calibration changes nothing";
+  v[Term::activation_factor] = 3;
+  v[Term::state_factor] = 2;
+  EXPECT_EQ(allocated_bytes(at, v), 2 * 200 + 3 * 20 + 1);
 }
 
 class PriceOf : public ::testing::Test {
@@ -241,6 +254,26 @@ TEST_F(PriceOf, MfuIsModelFlopsOverThePeakAndAbsentWithoutOne) {
   const double flops = quantify(problem, traits, candidate).model_flops;
   EXPECT_DOUBLE_EQ(estimate.mfu.value(), flops / estimate.step_time.value / 1e11);
   EXPECT_NEAR(estimate.tokens_per_second_per_device, 64 / estimate.step_time.value, 1e-6);
+}
+
+TEST_F(PriceOf, SomebodyElsesKernelsTakeAFactorMoreTimeAndActivations) {
+  traits.stand_in_kernels = true;
+  calibration = prior_calibration(problem, traits, std::nullopt);
+  const Figures usual = figures(data_parallel(2, 0, 2));
+  for (Coefficient& each : calibration.coefficients) {
+    if (each.name == "work_factor") each.value += std::log(3.0);
+  }
+  const Figures slower = figures(data_parallel(2, 0, 2));
+  EXPECT_GT(slower.step_time / usual.step_time, 2);
+  EXPECT_LT(slower.step_time / usual.step_time, 3) << "optimizer and links are not its kernels";
+  EXPECT_EQ(slower.allocated, usual.allocated);
+  for (Coefficient& each : calibration.coefficients) {
+    if (each.name == "activation_factor") each.value += std::log(3.0);
+  }
+  const Estimate larger = of(data_parallel(2, 0, 2));
+  EXPECT_GT(larger.peak().accounts.allocated(), usual.allocated);
+  EXPECT_EQ(larger.peak().accounts.allocated(), figures(data_parallel(2, 0, 2)).allocated)
+      << "accounts are those of the figure";
 }
 
 TEST_F(PriceOf, TheSameInputGivesTheSameEstimate) {

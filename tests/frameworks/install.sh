@@ -17,6 +17,7 @@ install_frameworks() {
   (
     flock 9
     [ -e "$frameworks_dir/.complete" ] || make_frameworks
+    [ -x "$frameworks_dir/bin/torchrun" ] || make_torchrun
   ) 9>"$deps_dir/lock"
 }
 
@@ -32,4 +33,10 @@ make_frameworks() {
   # There is no wheel of it. Its operators are compiled when they are used.
   DS_BUILD_OPS=0 pip --python "$frameworks_dir/bin/python" install --no-deps --no-build-isolation $deepspeed_source
   touch "$frameworks_dir/.complete"
+}
+
+# As the wheel's own entry point, which pip writes only where it installs the wheel.
+make_torchrun() {
+  printf '#!%s\nfrom torch.distributed.run import main\n\nmain()\n' "$frameworks_dir/bin/python" >"$frameworks_dir/bin/torchrun"
+  chmod +x "$frameworks_dir/bin/torchrun"
 }

@@ -127,7 +127,7 @@ TEST(AccelerateEmit, CountsProcessesOverAllNodes) {
 
 TEST(AccelerateEmit, LeavesTheBatchToTheScriptAndSaysSo) {
   auto asked = request();
-  asked.script = "train.py";
+  asked.user.words = {"train.py"};
   const auto config = emit(asked);
   EXPECT_EQ(config.command, (std::vector<std::string>{"accelerate", "launch", "--config_file",
                                                       "launch/accelerate.yaml", "train.py"}));

@@ -79,8 +79,7 @@ TEST(DeepspeedEmit, TakesItsKnobs) {
 
 TEST(DeepspeedEmit, StartsThroughTorchrunAndThroughDeepspeedsLauncher) {
   auto asked = request();
-  asked.script = "train.py";
-  asked.arguments = {"--data", "here"};
+  asked.user.words = {"train.py", "--data", "here"};
   auto config = emit(asked);
   EXPECT_EQ(config.command,
             (std::vector<std::string>{"torchrun", "--standalone", "--nproc-per-node=8", "train.py",

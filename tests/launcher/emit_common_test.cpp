@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "estimator/spec/error.h"
@@ -88,14 +89,19 @@ TEST(EveryEmitter, LeavesAPlanFileThatIsThePlan) {
   }
 }
 
+/// What a person writes who means these very letters: {{name}} for {name}.
+std::string with_doubled_names(const std::string& text) {
+  return std::regex_replace(text, std::regex(R"(\{([a-z_]+)\})"), "{{$1}}");
+}
+
 TEST(EveryEmitter, KeepsHostileTextsApartFromSyntax) {
   for (const Emitter& each : kEmitters) {
     for (const std::string& text : testing::hostile_texts()) {
       EmitRequest request = request_of(each);
       request.plan.evidence.study = request.plan.problem.model.name = text;
       request.plan.problem.cluster.device.name = text;
-      request.script = "train " + text;
-      request.arguments = {text, "last"};
+      const std::string given = with_doubled_names(text);
+      request.user.words = {"train " + given, given, "last"};
       request.out = "o " + text;
       const LaunchConfig config = each.emit(request);
 
@@ -110,10 +116,25 @@ TEST(EveryEmitter, KeepsHostileTextsApartFromSyntax) {
   }
 }
 
+TEST(EveryEmitter, FillsThePlansValuesIntoTheScriptsArguments) {
+  for (const Emitter& each : kEmitters) {
+    EmitRequest request = request_of(each);
+    request.user.words = {"train.py", "--seq={seq}", "--steps={steps}"};
+    request.steps = 7;
+    const LaunchConfig config = each.emit(request);
+    const auto n = config.command.size();
+    EXPECT_EQ(config.command[n - 2], "--seq=4096");
+    EXPECT_EQ(config.command[n - 1], "--steps=7");
+    request.user.words.emplace_back("{sequence}");
+    EXPECT_NE(testing::refusal(each.emit, request).find("{sequence}, which is nothing"),
+              std::string::npos);
+  }
+}
+
 TEST(EveryEmitter, TakesNothingForAnOption) {
   for (const Emitter& each : kEmitters) {
     EmitRequest request = request_of(each);
-    request.script = "-c.py";
+    request.user.words = {"-c.py"};
     request.out = "-o";
     const LaunchConfig config = each.emit(request);
     for (const launcher::EmittedFile& file : config.files) EXPECT_EQ(file.path[0], '.');

@@ -75,7 +75,7 @@ TEST(FsdpEmit, StartsTheScriptWithTheSettings) {
   auto asked = request();
   asked.probe = true;
   asked.steps = 5;
-  asked.script = "shard.py";
+  asked.user.words = {"shard.py"};
   const auto config = emit(asked);
   EXPECT_EQ(config.command,
             (std::vector<std::string>{"torchrun", "--standalone", "--nproc-per-node=8", "shard.py",

@@ -56,7 +56,7 @@ fsdp_config:
 
 TEST(HfTrainerEmit, TheCommandSaysWhatTheFileSays) {
   auto asked = request();
-  asked.script = "train.py";
+  asked.user.words = {"train.py"};
   const auto config = emit(asked);
   EXPECT_EQ(given(config, "--per_device_train_batch_size"), "1");
   EXPECT_EQ(given(config, "--gradient_accumulation_steps"), "8");

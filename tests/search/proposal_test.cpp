@@ -165,7 +165,7 @@ std::vector<std::size_t> repeats(const Space& space, const std::vector<Trial>& h
                                  int most = kMostRepeats) {
   std::vector<std::size_t> indices;
   for (const Choice& choice :
-       propose_repeats(gather(space, history, kScope), history, kScope, 0.02, most)) {
+       propose_repeats(space, gather(space, history, kScope), history, kScope, 0.02, most)) {
     EXPECT_EQ(choice.scope.steps, kScope.steps * kRepeatFactor);
     indices.push_back(choice.index);
   }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "estimator/spec/error.h"
+#include "search/evidence.h"
+#include "tests/support/decision_samples.h"
 #include "tests/support/fake_traits.h"
 
 namespace planwright::search {
@@ -135,6 +137,29 @@ struct WrongRequest {
   const char* key;
   const char* nearest;
 };
+
+TEST(Space, WithoutAGlobalBatchStepsAreComparedByTheirSequences) {
+  Problem problem = four_devices();
+  EXPECT_TRUE(enumerate(problem, fake_traits(), {}).shares.empty());
+  problem.target = kCommandTarget;
+  problem.workload.global_batch = 0;
+  SpaceRequest request;
+  request.zero = {0};
+  request.recompute = {Recompute{}};
+  const Space space = enumerate(problem, fake_traits(), request);
+  ASSERT_EQ(space.legal.size(), 9u) << "powers of two up to 256";
+  ASSERT_EQ(space.shares.size(), 9u);
+  EXPECT_EQ(space.legal.back().micro_batch, 256);
+  EXPECT_EQ(space.shares.back(), 1);
+  EXPECT_EQ(space.shares[0], 1.0 / 256);
+  EXPECT_EQ(space.comparable(0, 0.5), 128);
+
+  std::vector<Trial> history{testing::measured(space, 0, 1), testing::measured(space, 1, 1.5)};
+  const Evidence evidence = gather(space, history, {});
+  EXPECT_EQ(evidence.measured, (std::vector<std::size_t>{1, 0}))
+      << "half as long again for twice as many";
+  EXPECT_DOUBLE_EQ(evidence.best_time->value, 1.5 * 128);
+}
 
 TEST(Space, ARequestForWhatDoesNotExistIsRefusedByName) {
   const WrongRequest cases[] = {

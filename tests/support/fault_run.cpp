@@ -172,7 +172,8 @@ std::string script_text(const FaultRow& row, const std::string& worker, const st
 std::string end_text(const Outcome& outcome) {
   std::string text(word(outcome.kind()));
   if (const OutOfMemory* full = outcome.out_of_memory()) {
-    text += fmt::format(", {} in {}, rank {}", word(full->account), word(full->phase), full->rank);
+    text += fmt::format(", {} in {}, rank {}", word(full->account.value()),
+                        word(full->phase.value()), full->rank);
   } else if (const Failure* failure = outcome.failure(); failure && failure->rank) {
     text += fmt::format(", rank {}", *failure->rank);
   }

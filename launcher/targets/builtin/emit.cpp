@@ -36,6 +36,6 @@ launcher::LaunchConfig emit(const launcher::EmitRequest& request) {
   return config;
 }
 
-launcher::Target target() { return {traits(), emit}; }
+launcher::Target target() { return {.traits = traits(), .emit = emit, .has_worker = true}; }
 
 }  // namespace planwright::targets::builtin

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/rules.h"
+#include "launcher/placeholders.h"
 #include "launcher/shell.h"
 #include "launcher/targets/shared/origin.h"
 
@@ -57,8 +59,29 @@ std::string path_of(const EmitRequest& request, const std::string& name) {
   return not_an_option((std::filesystem::path(request.out) / name).string());
 }
 
+std::vector<std::string> user_words(const EmitRequest& request) {
+  NamedValues values = named_values(request.plan.problem, request.plan.candidate);
+  values.emplace_back("steps", std::to_string(request.steps));
+  std::vector<std::string> words;
+  for (const std::string& word : request.user.words) {
+    try {
+      words.push_back(launcher::filled(word, values));
+    } catch (const std::out_of_range& unknown) {
+      std::vector<std::string> names;
+      for (const auto& [name, value] : values) names.emplace_back(name);
+      throw InputError({request.source, word, "",
+                        fmt::format("has {{{0}}}, which is nothing that can be filled in (for "
+                                    "these very letters write {{{{{0}}}}})",
+                                    unknown.what()),
+                        nearest_word(unknown.what(), names, "{", "}")});
+    }
+  }
+  return words;
+}
+
 std::string script_of(const EmitRequest& request) {
-  return request.script.empty() ? kScriptPlaceholder : not_an_option(request.script);
+  const std::vector<std::string> words = user_words(request);
+  return words.empty() ? kScriptPlaceholder : not_an_option(words.front());
 }
 
 std::vector<std::string> torchrun(const EmitRequest& request) {
@@ -77,7 +100,8 @@ std::vector<std::string> command_of(const EmitRequest& request, std::vector<std:
                                     const std::vector<std::string>& options) {
   front.push_back(script_of(request));
   front.insert(front.end(), options.begin(), options.end());
-  front.insert(front.end(), request.arguments.begin(), request.arguments.end());
+  const std::vector<std::string> words = user_words(request);
+  if (!words.empty()) front.insert(front.end(), words.begin() + 1, words.end());
   return front;
 }
 
@@ -113,7 +137,7 @@ std::vector<std::string> user_code_warnings(const EmitRequest& request) {
 LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
                       const std::vector<std::string>& checked) {
   warn_of_version(config, request.plan.problem, checked);
-  if (request.script.empty() &&
+  if (request.user.words.empty() &&
       config.command.end() !=
           std::find(config.command.begin(), config.command.end(), kScriptPlaceholder)) {
     config.warnings.push_back(

@@ -23,6 +23,10 @@ void require_expressible(const launcher::EmitRequest& request, const std::vector
 /// `name` in the request's folder, as a command can take it: never like an option.
 std::string path_of(const launcher::EmitRequest& request, const std::string& name);
 
+/// What the user gave, its {placeholders} filled with the plan's values; an InputError for one that
+/// has none.
+std::vector<std::string> user_words(const launcher::EmitRequest& request);
+
 /// The user's script, or the placeholder; never like an option.
 std::string script_of(const launcher::EmitRequest& request);
 

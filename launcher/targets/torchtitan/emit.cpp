@@ -35,13 +35,16 @@ Json document(const EmitRequest& request) {
   return json;
 }
 
+/// Without a script it is torchtitan's own, and what the user gives are its arguments.
 std::vector<std::string> command(const EmitRequest& request,
                                  const std::vector<std::string>& options) {
-  if (!request.script.empty()) return command_of(request, torchrun(request), options);
+  const std::vector<std::string> given = user_words(request);
+  const bool has_script = !given.empty() && !given.front().starts_with("--");
+  if (has_script) return command_of(request, torchrun(request), options);
   std::vector<std::string> words = torchrun(request);
   words.insert(words.end(), {"-m", "torchtitan.train"});
   words.insert(words.end(), options.begin(), options.end());
-  words.insert(words.end(), request.arguments.begin(), request.arguments.end());
+  words.insert(words.end(), given.begin(), given.end());
   return words;
 }
 

@@ -1,0 +1,116 @@
+#include "cli/command_input.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/toml_text.h"
+#include "estimator/spec/json.h"
+#include "estimator/spec/text_file.h"
+#include "launcher/logs/log_table.h"
+
+namespace planwright::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWords = "must be a list of texts in quotes";
+
+std::vector<std::string> texts_of(const toml::array& list, const Setting& place) {
+  std::vector<std::string> words;
+  for (const toml::node& each : list) {
+    const auto text = each.value_exact<std::string>();
+    if (!text) refuse(place, kWords);
+    words.push_back(*text);
+  }
+  return words;
+}
+
+/// `word`, or the file of that name beside the settings' own.
+std::string beside(const Setting& place, const std::string& word) {
+  if (place.file == kCommandLine || word.empty()) return word;
+  const fs::path path = fs::path(place.file).parent_path() / word;
+  std::error_code unreadable;
+  return fs::is_regular_file(path, unreadable) ? path.lexically_normal().string() : word;
+}
+
+std::vector<std::string> words_of(const Setting& setting) {
+  const toml::table document = parse_toml("words = " + setting.text, setting.file);
+  std::vector<std::string> words = texts_of(*document.get("words")->as_array(), setting);
+  if (words.empty()) refuse(setting, "must have at least one word");
+  for (std::string& word : words) word = beside(setting, word);
+  return words;
+}
+
+/// Words in one text, as `--checkpoint full`, or in a list.
+std::vector<std::string> flag_words(const toml::node& node, const Setting& place) {
+  if (const toml::array* list = node.as_array()) return texts_of(*list, place);
+  const auto text = node.value_exact<std::string>();
+  if (!text) refuse(place, "must be words: a text, or a list of texts, in quotes");
+  std::vector<std::string> words;
+  std::size_t at = 0;
+  while ((at = text->find_first_not_of(' ', at)) != std::string::npos) {
+    const std::size_t end = std::min(text->find(' ', at), text->size());
+    words.push_back(text->substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+launcher::AxisFlags axis_flags(const std::string& axis, const toml::node& node,
+                               const Setting& place) {
+  launcher::AxisFlags flags{axis, {}};
+  const toml::table* values = node.as_table();
+  if (values == nullptr) {
+    flags.words[""] = flag_words(node, place);
+    return flags;
+  }
+  for (const auto& [value, words] : *values) {
+    const std::string name(value.str());
+    flags.words[name] = flag_words(words, {"", place.file, place.key + "." + name});
+  }
+  if (flags.words.empty()) refuse(place, "must have words for at least one value");
+  return flags;
+}
+
+std::vector<launcher::AxisFlags> all_flags(const Setting& setting) {
+  std::vector<launcher::AxisFlags> all;
+  for (const auto& [axis, node] : parse_toml(setting.text, setting.file)) {
+    const std::string name(axis.str());
+    all.push_back(axis_flags(name, node, {"", setting.file, setting.key + "." + name}));
+  }
+  return all;
+}
+
+}  // namespace
+
+launcher::UserCommand read_user_command(const Settings& settings) {
+  launcher::UserCommand user;
+  if (const Setting* words = settings.find(Table::launch, "command")) user.words = words_of(*words);
+  if (const Setting* flags = settings.find(Table::launch, "flags")) user.flags = all_flags(*flags);
+  if (const Setting* file = settings.find(Table::launch, "template")) {
+    user.templates.push_back({file->text, read_given_file(file->text)});
+  }
+  if (const Setting* log = settings.find(Table::launch, "log")) {
+    user.logs.push_back(
+        launcher::log_format_of_toml(parse_toml(log->text, log->file), log->file, "[launch.log]"));
+  }
+  if (const Setting* observe = settings.find(Table::launch, "observe")) {
+    user.observe = parse_toggle(*observe);
+  }
+  return user;
+}
+
+Setting command_setting(const Settings& settings) {
+  const Setting* given = settings.find(Table::launch, "command");
+  return given == nullptr ? Setting{"", kCommandLine, "--"} : *given;
+}
+
+Setting setting_of_words(const std::vector<std::string>& words) {
+  try {
+    return {Json(words).dump(), kCommandLine, "--"};
+  } catch (const Json::exception&) {
+    throw InputError({kCommandLine, "--", "", "must be followed by words in UTF-8", ""});
+  }
+}
+
+}  // namespace planwright::cli

@@ -1,0 +1,140 @@
+#include "launcher/config_diff.h"
+
+#include <toml++/toml.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "estimator/spec/error.h"
+#include "estimator/spec/json.h"
+#include "estimator/spec/text_file.h"
+
+namespace planwright::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFormats = "is none of JSON, YAML and TOML, by the end of its name";
+
+/// "json", "yaml", "toml"; empty for any other.
+std::string format_of(const std::string& path) {
+  const std::string end = fs::path(path).extension().string();
+  if (end == ".json" || end == ".toml") return end.substr(1);
+  return end == ".yaml" || end == ".yml" ? "yaml" : "";
+}
+
+/// A number or a word of YAML as what it means; quoted ones are texts.
+Json scalar(const YAML::Node& node) {
+  if (node.Tag() == "!") return node.Scalar();
+  if (bool flag = false; YAML::convert<bool>::decode(node, flag)) return flag;
+  if (double number = 0; YAML::convert<double>::decode(node, number)) return number;
+  return node.Scalar();
+}
+
+Json from_yaml(const YAML::Node& node) {
+  switch (node.Type()) {
+    case YAML::NodeType::Map: {
+      Json object = Json::object();
+      for (const auto& each : node) object[each.first.Scalar()] = from_yaml(each.second);
+      return object;
+    }
+    case YAML::NodeType::Sequence: {
+      Json list = Json::array();
+      for (const auto& each : node) list.push_back(from_yaml(each));
+      return list;
+    }
+    case YAML::NodeType::Scalar:
+      return scalar(node);
+    default:
+      return {};
+  }
+}
+
+Json from_toml(const toml::table& table) {
+  std::ostringstream text;
+  text << toml::json_formatter{table};
+  return Json::parse(text.str());
+}
+
+Json parsed(const std::string& text, const std::string& path) {
+  const std::string format = format_of(path);
+  try {
+    if (format == "json") return Json::parse(text);
+    if (format == "toml") return from_toml(toml::parse(text));
+    return from_yaml(YAML::Load(text));
+  } catch (const std::exception& error) {  // each library has its own
+    throw InputError({path, "", "", "cannot be read as " + format + ": " + error.what(), ""});
+  }
+}
+
+/// Those that planwright adds to every configuration are not what is in use.
+bool is_ours(const fs::path& path) {
+  return path.filename() == "plan.json" || path.filename() == "origin.json";
+}
+
+const EmittedFile& counterpart(const LaunchConfig& config, const std::string& path) {
+  const std::string format = format_of(path);
+  if (format.empty()) throw InputError({path, "--diff", "", kFormats, ""});
+  const EmittedFile* same_format = nullptr;
+  for (const EmittedFile& file : config.files) {
+    if (fs::path(file.path).filename() == fs::path(path).filename()) return file;
+    const bool fits = format_of(file.path) == format && !is_ours(file.path);
+    if (fits && same_format == nullptr) same_format = &file;
+  }
+  if (same_format != nullptr) return *same_format;
+  std::vector<std::string> names;
+  for (const EmittedFile& file : config.files) {
+    if (!format_of(file.path).empty() && !is_ours(file.path)) {
+      names.push_back(fs::path(file.path).filename().string());
+    }
+  }
+  throw InputError({path, "--diff", "",
+                    "the target writes no file of this format" +
+                        (names.empty() ? "" : ", but " + join_words(names)),
+                    ""});
+}
+
+bool equal(const Json& a, const Json& b) {
+  if (a.is_number() && b.is_number()) return a.get<double>() == b.get<double>();
+  return a == b;
+}
+
+std::optional<std::string> text_of(const Json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.dump());
+}
+
+void compare(const std::string& key, const Json& in_use, const Json& planned,
+             std::vector<ConfigDifference>& all) {
+  if (in_use.is_object() && planned.is_object()) {
+    std::set<std::string> keys;
+    for (const Json* each : {&in_use, &planned}) {
+      for (const auto& [name, value] : each->items()) keys.insert(name);
+    }
+    for (const std::string& name : keys) {
+      compare(key.empty() ? name : key + "." + name, in_use.value(name, Json()),
+              planned.value(name, Json()), all);
+    }
+  } else if (in_use.is_array() && planned.is_array() && in_use.size() == planned.size()) {
+    for (std::size_t i = 0; i < in_use.size(); ++i) {
+      compare(key + "[" + std::to_string(i) + "]", in_use[i], planned[i], all);
+    }
+  } else if (!equal(in_use, planned)) {
+    all.push_back({key, text_of(in_use), text_of(planned)});
+  }
+}
+
+}  // namespace
+
+std::vector<ConfigDifference> config_differences(const LaunchConfig& config,
+                                                 const std::string& path) {
+  const EmittedFile& file = counterpart(config, path);
+  std::vector<ConfigDifference> all;
+  compare("", parsed(read_given_file(path), path), parsed(file.text, file.path), all);
+  return all;
+}
+
+}  // namespace planwright::launcher

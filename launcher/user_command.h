@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launcher/logs/log_format.h"
+
+namespace planwright::launcher {
+
+/// Words of a command line for the values of one axis: by the axis' value as the flag spells it
+/// ("full"), or by "" for every value. They may have placeholders.
+struct AxisFlags {
+  std::string axis;  ///< "micro_batch"
+  std::map<std::string, std::vector<std::string>> words;
+  bool operator==(const AxisFlags&) const = default;
+};
+
+/// A file of the user's in which placeholders are filled.
+struct TemplateFile {
+  std::string path;
+  std::string text;
+  bool operator==(const TemplateFile&) const = default;
+};
+
+/// What a person trains with, as it was given behind `--` or in [launch].
+struct UserCommand {
+  /// Of the target command the whole line; of the others a script and its own arguments, which
+  /// stand behind the target's.
+  std::vector<std::string> words{};
+  std::vector<AxisFlags> flags{};  ///< these three are the target command's
+  std::vector<TemplateFile> templates{};
+  std::vector<LogFormat> logs{};  ///< before the target's own
+  bool observe = true;
+  bool operator==(const UserCommand&) const = default;
+};
+
+}  // namespace planwright::launcher

@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include "command.h"
+#include "tests/support/fault.h"
+
+/// `tune` and `probe` of the target command. A script of the shell stands for the training script:
+/// what it says of itself is the measurement, so that nothing of it depends on a clock.
+namespace planwright::testing {
+namespace {
+
+/// A step takes 10 ms and one for each sample, and 96 MiB and 8 for each. Every run is noted.
+const char* const kScript = R"(#!/bin/sh
+echo "$@" >> runs
+printf '{"step_time_s": %d.%03d, "peak_bytes": %d}' \
+  $((($1 + 10) / 1000)) $((($1 + 10) % 1000)) $(((96 + 8 * $1) * 1048576)) > "$PLANWRIGHT_REPORT"
+)";
+
+class CommandTuneProcess : public ::testing::Test {
+ protected:
+  CommandTuneProcess() { script_ = folder_.put_script("train", kScript); }
+
+  CommandResult run(const std::string& line) const {
+    return run_command({folder_.path()}, words(line));
+  }
+
+  const TestFolder folder_;
+  std::string script_;
+};
+
+const std::string kStudy =
+    "tune --target command --device cpu --devices 1 --threads 1 --no-benchmark --json ";
+
+TEST_F(CommandTuneProcess, NeedsNothingButTheCommand) {
+  const CommandResult tuned =
+      run(kStudy + "--memory 1GiB --probes 6 -- " + script_ + " {micro_batch} {steps}");
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  const Json result = json_lines(tuned.out).back();
+  EXPECT_EQ(result["event"], "result");
+  EXPECT_EQ(result["counted"], 9) << "powers of two";
+  EXPECT_EQ(result["candidate"]["micro_batch"], 64)
+      << "the fastest whose peak fits: 128 would take more than a GiB: " << tuned.err;
+  EXPECT_NEAR(result["measured"]["tokens_per_second_per_device"].get<double>(), 64 / 0.074, 1);
+  EXPECT_EQ(result["command"], Json({script_, "64", "3"}));
+  EXPECT_NE(file_text(folder_ / "runs").find(" 4\n"), std::string::npos)
+      << "a probe makes one step of warm-up and three that are measured";
+
+  const CommandResult again =
+      run(kStudy + "--memory 1GiB --probes 6 -- " + script_ + " {micro_batch} {steps}");
+  EXPECT_EQ(json_lines(again.out).back()["probes"], result["probes"]) << "the same study";
+  const CommandResult other =
+      run(kStudy + "--memory 1GiB --probes 1 -- " + script_ + " {micro_batch}");
+  EXPECT_EQ(json_lines(other.out).back()["probes"], 1) << "another command is another study";
+}
+
+TEST_F(CommandTuneProcess, HasTheAxesOfItsFlags) {
+  folder_.put("study.toml", R"(
+[cluster]
+device = "cpu"
+devices = 1
+threads = 1
+[job]
+target = "command"
+[launch]
+command = ["./train", "{micro_batch}"]
+[launch.flags]
+recompute = { none = "", full = "--again" }
+[space]
+micro_batch = [4, 8]
+[budget]
+no_benchmark = true
+probes = 4
+)");
+  const CommandResult tuned = run("tune study.toml --json");
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_EQ(json_lines(tuned.out).back()["counted"], 4);
+  EXPECT_NE(file_text(folder_ / "runs").find(" --again\n"), std::string::npos);
+}
+
+TEST_F(CommandTuneProcess, AProbeSaysWhatIsKnownAndWhoSaysSo) {
+  const CommandResult probed =
+      run("probe --target command --device cpu --devices 1 --threads 1 --micro-batch 8 --json -- " +
+          script_ + " {micro_batch}");
+  ASSERT_EQ(probed.code, 0) << probed.err;
+  const Json json = json_lines(probed.out).back();
+  EXPECT_EQ(json["environment"]["witness"], "report");
+  EXPECT_EQ(json["ranks"][0]["whole_peak_bytes"], (96 + 64) * 1048576);
+  EXPECT_EQ(json["ranks"][0]["accounts"], nullptr);
+}
+
+TEST_F(CommandTuneProcess, ACommandThatMeasuresNothingSaysWhy) {
+  folder_.put_script("idle", "#!/bin/sh\nexit 0\n");
+  const CommandResult probed =
+      run("probe --target command --device cpu --devices 1 --threads 1 -- ./idle {micro_batch}");
+  EXPECT_EQ(probed.code, 1);
+  EXPECT_NE(probed.err.find("no process of it was seen to step an optimizer"), std::string::npos)
+      << probed.err;
+}
+
+}  // namespace
+}  // namespace planwright::testing

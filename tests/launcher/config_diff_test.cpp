@@ -1,0 +1,72 @@
+#include "launcher/config_diff.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/fault.h"
+#include "tests/support/test_folder.h"
+
+namespace planwright::launcher {
+namespace {
+
+using testing::fault_of;
+
+const std::string kJson =
+    R"({"zero": {"stage": 2, "bucket": 500000000}, "list": [1, "a"], "x": true})";
+
+LaunchConfig planned() {
+  LaunchConfig config;
+  config.files = {{"out/ds_config.json", kJson},
+                  {"out/args.yaml", "a: true\nb: 3\nc: 'no'\nd: {e: 1.5}\n"},
+                  {"out/job.toml", "[model]\nname = \"x\"\n"},
+                  {"out/plan.json", "{}"}};
+  return config;
+}
+
+struct Case {
+  const char* name;
+  std::string text;
+  std::vector<ConfigDifference> differences;
+};
+
+TEST(ConfigDifferences, AreByKeyAndOfMeaning) {
+  const Case cases[] = {
+      {"ds_config.json", kJson, {}},
+      {"mine.json", R"({"x": true, "list": [1.0, "a"], "zero": {"bucket": 5e8, "stage": 2}})", {}},
+      {"mine.json",
+       R"({"zero": {"stage": 3, "bucket": 500000000}, "list": [1, "b"], "own": "text"})",
+       {{"list[1]", "\"b\"", "\"a\""},
+        {"own", "\"text\"", {}},
+        {"x", {}, "true"},
+        {"zero.stage", "3", "2"}}},
+      {"mine.yml", "d: {e: 1.50}\nc: \"no\"\nb: 3.0\na: true\n", {}},
+      {"mine.yaml",
+       "a: false\nb: '3'\nd:\n  e: 2\n",
+       {{"a", "false", "true"}, {"b", "\"3\"", "3.0"}, {"c", {}, "\"no\""}, {"d.e", "2.0", "1.5"}}},
+      {"other.toml", "[model]\nname = \"y\"\n", {{"model.name", "\"y\"", "\"x\""}}},
+  };
+  const testing::TestFolder folder;
+  for (const Case& each : cases) {
+    EXPECT_EQ(config_differences(planned(), folder.put(each.name, each.text)), each.differences)
+        << each.text;
+  }
+}
+
+TEST(ConfigDifferences, NeedAFileThatIsOneAndHasACounterpart) {
+  const testing::TestFolder folder;
+  LaunchConfig config = planned();
+  EXPECT_NE(fault_of([&] {
+              config_differences(config, folder.put("a.sh", ""));
+            }).rule.find("none of JSON, YAML and TOML"),
+            std::string::npos);
+  EXPECT_NE(fault_of([&] {
+              config_differences(config, folder.put("a.json", "{"));
+            }).rule.find("cannot be read as json"),
+            std::string::npos);
+  EXPECT_NE(fault_of([&] { config_differences(config, folder / "none.json"); }).rule, "");
+  config.files = {{"out/plan.json", "{}"}, {"out/args.yaml", "a: 1"}};
+  EXPECT_EQ(fault_of([&] { config_differences(config, folder.put("b.json", "{}")); }).rule,
+            "the target writes no file of this format, but args.yaml");
+}
+
+}  // namespace
+}  // namespace planwright::launcher
