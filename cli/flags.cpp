@@ -118,11 +118,7 @@ cxxopts::ParseResult parse(cxxopts::Options& options, const Arguments& arguments
 /// What stands before `--`, and the user's command behind it.
 std::pair<Arguments, Arguments> split_at_dashes(const Verb& verb, const Arguments& all) {
   const auto dashes = std::find(all.begin(), all.end(), "--");
-  if (dashes == all.end()) return {all, {}};
-  if (!verb.takes_command) {
-    throw InputError({kCommandLine, "--", "",
-                      fmt::format("planwright {} takes no command behind it", verb.name), ""});
-  }
+  if (dashes == all.end() || !verb.takes_command) return {all, {}};
   if (dashes + 1 == all.end()) {
     throw InputError({kCommandLine, "--", "", "needs a command behind it", ""});
   }

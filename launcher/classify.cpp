@@ -203,9 +203,13 @@ std::string last_line(const std::string& log) {
   return log.substr(begin, end + 1 - begin);
 }
 
+bool killed_for_memory(const RankFate& fate, bool oom_killed) {
+  constexpr int kShellsKill = 128 + SIGKILL;
+  return oom_killed && (fate.signal == SIGKILL || fate.code == kShellsKill);
+}
+
 OutcomeKind kind_of_death(const RankFate& fate, bool oom_killed) {
-  const bool killed_for_memory = fate.signal == SIGKILL && oom_killed;
-  if (killed_for_memory || mentions_any(fate.log_tail, kHostMemoryMessages)) {
+  if (killed_for_memory(fate, oom_killed) || mentions_any(fate.log_tail, kHostMemoryMessages)) {
     return OutcomeKind::host_out_of_memory;
   }
   const bool lacks = mentions_any(fate.log_tail, kHostLacksMessages) ||

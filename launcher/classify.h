@@ -37,6 +37,9 @@ struct RunEnd {
 /// explains. nullopt if every rank ended well.
 std::optional<Outcome> failure_of(const RunEnd& end);
 
+/// Whether the kernel ended it, or what a shell ran last, for want of host memory.
+bool killed_for_memory(const RankFate& fate, bool oom_killed);
+
 /// What a log's end says that a program of its own died of: host memory, or a host that lacks
 /// something; crashed if it says neither.
 OutcomeKind kind_of_death(const RankFate& fate, bool oom_killed);

@@ -10,10 +10,12 @@
 
 #include "estimator/spec/error.h"
 #include "launcher/classify.h"
+#include "launcher/command_log.h"
 #include "launcher/command_report.h"
 #include "launcher/command_verdict.h"
 #include "launcher/detect/cgroup.h"
 #include "launcher/files.h"
+#include "launcher/logs/generic_format.h"
 #include "launcher/observer_report.h"
 #include "launcher/process_group.h"
 #include "launcher/run_watch.h"
@@ -65,6 +67,9 @@ std::map<std::string, std::string> environment_of(const CommandJob& job, const R
   std::map<std::string, std::string> environment = job.environment;
   environment.insert(options.environment.begin(), options.environment.end());
   environment[kReportVariable] = folders.report;
+  // What a script prints into a pipe is a sign of life, and there if it is killed, only if it does
+  // not keep it back.
+  environment.try_emplace("PYTHONUNBUFFERED", "1");
   if (!job.observe) return environment;
   environment["PYTHONPATH"] = module_path(job, environment);
   environment[kObserverVariable] = folders.observed;
@@ -118,8 +123,13 @@ class Growth {
   std::uintmax_t last_ = 0;
 };
 
+LogReader log_reader(const CommandJob& job) {
+  return LogReader(job.log_formats.empty() ? std::vector{generic_log_format()} : job.log_formats);
+}
+
 CommandEnd run_in(const CommandJob& job, const RunOptions& options, const WorkFolder& work,
                   const CommandFolders& folders) {
+  LogReader reader = log_reader(job);
   const std::int64_t oom_kills = oom_kill_count();
   ProcessGroup group(supervisor_path(options), group_of(job, options, work, folders));
   WatchedRun run = watch(group, options, Growth(folders));
@@ -128,6 +138,9 @@ CommandEnd run_in(const CommandJob& job, const RunOptions& options, const WorkFo
   end.run.oom_killed = oom_kill_count() > oom_kills;
   if (job.observe) end.observed = read_observed(folders.observed);
   end.report = read_command_report(folders.report);
+  const RankFate* fate = fate_of_command(end);
+  const std::string tail = fate == nullptr ? "" : fate->log_tail;
+  end.log = read_command_log(folders.log, tail, std::move(reader));
   return end;
 }
 

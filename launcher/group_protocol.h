@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -41,6 +42,8 @@ constexpr const char* kRunVariable = "PLANWRIGHT_RUN";
 /// kLogHead from the beginning before it: a rank that prints without end fills no disk.
 constexpr std::size_t kLogTail = 64 * 1024;
 constexpr std::size_t kLogHead = 1024 * 1024;
+/// What ends the line between the two, "\n[1234 bytes left out]\n".
+constexpr std::string_view kLeftOut = " bytes left out]\n";
 
 struct RankStarted {
   int rank = 0;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "estimator/spec/error.h"
-#include "launcher/command_probe.h"
 #include "launcher/files.h"
 #include "launcher/turns.h"
 
@@ -43,7 +42,11 @@ CommandJob command_job(const PlanJob& job, const LaunchConfig& config) {
   command.ranks = job.problem.cluster.devices();
   command.scope = job.scope;
   command.tokens = tokens_per_step(job.problem, job.candidate);
+  command.samples = command.tokens / job.problem.workload.seq;
   command.observe = job.user.observe;
+  command.log_formats = job.user.logs;
+  command.log_formats.insert(command.log_formats.end(), job.target.logs.begin(),
+                             job.target.logs.end());
   if (job.problem.cluster.device.kind == DeviceKind::cpu) {
     command.environment["OMP_NUM_THREADS"] = std::to_string(job.problem.cluster.threads_per_rank);
     command.budget = capacity(job.problem);
@@ -74,7 +77,6 @@ Outcome measure_command(const PlanJob& job, const RunOptions& options) {
     write_files(config, true);
     const CommandJob command = command_job(job, config);
     CommandOutcome ended = run_command(command, options);
-    if (ended.witness) ended.outcome.environment[kWitness] = word(*ended.witness);
     if (!ended.warnings.empty()) {
       ended.outcome.environment[kOddity] = fmt::format("{}", fmt::join(ended.warnings, "; "));
     }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "launcher/probe_runner.h"
+#include "launcher/command_probe.h"
 #include "launcher/target.h"
 
 /// How a plan of any target is measured: by planwright's own worker, or by the target's launch
@@ -21,8 +21,6 @@ struct PlanJob {
 
 /// Why a measurement that is taken for a good one is odd, in Outcome::environment.
 constexpr const char* kOddity = "oddity";
-/// Whose figures it is made of (Witness), likewise.
-constexpr const char* kWitness = "witness";
 
 /// Runs plans of one target whose times are to be compared, in turns (in_turns) where there are
 /// several. Never throws for a plan that fails, only Interrupted. Nothing of it is left behind.

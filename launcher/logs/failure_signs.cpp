@@ -13,6 +13,7 @@ using enum SignWeight;
 // aten/src/ATen/mps/MPSAllocator.mm, torch/utils/data/dataloader.py and
 // torch/distributed/elastic/multiprocessing/api.py @ 1.9 to 2.11; pytorch/gloo
 // gloo/transport/tcp/{unbound_buffer,pair}.cc; NVIDIA/nccl src/include/checks.h @ 2.27;
+// NVIDIA-NeMo/Megatron-Bridge's training with memory snapshots @ 0.6;
 // SchedMD/slurm src/plugins/task/cgroup @ 22.05 to 24.11; the kernel's mm/oom_kill.c; sysexits of
 // sh.
 constexpr FailureSign kSigns[] = {
@@ -29,7 +30,10 @@ constexpr FailureSign kSigns[] = {
     {out_of_memory, "cudaErrorMemoryAllocation", any_level},
     {out_of_memory, "hipErrorOutOfMemory", any_level},
     {out_of_memory, "Cuda failure {*}out of memory", any_level},
+    {out_of_memory, "unhandled cuda error {*}out of memory", any_level},
+    {out_of_memory, "[OOM] rank {rank} saved memory snapshot", any_level},
     {out_of_memory, "CUBLAS_STATUS_ALLOC_FAILED", any_level},
+    {out_of_memory, "CUBLAS_STATUS_NOT_INITIALIZED", at_start},
     {out_of_memory, "CUDNN_STATUS_ALLOC_FAILED", any_level},
     {out_of_memory, "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED", any_level},
     // The host did.

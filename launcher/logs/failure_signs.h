@@ -11,6 +11,7 @@ enum class SignWeight {
   own,          ///< this rank failed by itself
   consequence,  ///< another rank or the launcher made it fail
   any_level,    ///< own, and also where the line calls itself a warning
+  at_start,     ///< own, before a step was timed; later it follows from something else
 };
 
 /// A pattern of log_format.h by whose presence a rank's failure is known, whatever the framework.

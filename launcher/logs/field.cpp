@@ -36,6 +36,7 @@ constexpr std::array<Row, kFieldCount> kRows{{
     {Field::reserved, "reserved", Quantity::bytes},
     {Field::reserved_peak, "reserved_peak", Quantity::bytes},
     {Field::device_used, "device_used", Quantity::bytes},
+    {Field::allocation_retries, "allocation_retries", Quantity::whole},
     {Field::oom_requested, "oom_requested", Quantity::bytes},
     {Field::oom_allocated, "oom_allocated", Quantity::bytes},
     {Field::oom_reserved, "oom_reserved", Quantity::bytes},

@@ -31,6 +31,7 @@ enum class Field : std::uint8_t {
   reserved,
   reserved_peak,
   device_used,
+  allocation_retries,  ///< of an allocator that ran full and gave up its cache
   oom_requested,
   oom_allocated,
   oom_reserved,

@@ -103,6 +103,7 @@ const LogFormat& generic_log_format() {
               "memory (MB) | allocated: {allocated_mib} | max allocated: {allocated_peak_mib} | "
               "reserved: {reserved_mib} | max reserved: {reserved_peak_mib}",
               "| total device memory used: {device_used_mib}",
+              "num_alloc_retries{=}{allocation_retries}",
           },
       .ignored = {"eval_loss", "validation", "Evaluating"},
   };

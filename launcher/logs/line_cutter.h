@@ -17,6 +17,7 @@ class LineCutter {
   /// `take(std::string_view line, bool cut)`: `cut` says that the line is only a beginning.
   template <class Take>
   void append(std::string_view bytes, const Take& take) {
+    if (in_gap_) bytes.remove_prefix(rest_of_line(bytes));
     NextOf newline(bytes, '\n'), carriage_return(bytes, '\r');
     std::size_t at = 0;
     while (at < bytes.size()) {
@@ -32,6 +33,13 @@ class LineCutter {
       at = end + 1;
     }
   }
+  /// Bytes are missing here: what no line end followed was cut, and what comes up to the next one
+  /// is no line's beginning.
+  template <class Take>
+  void gap(const Take& take) {
+    finish(take, true);
+    in_gap_ = true;
+  }
   /// What no line end followed.
   template <class Take>
   void finish(const Take& take) {
@@ -39,6 +47,13 @@ class LineCutter {
   }
 
  private:
+  /// How many bytes end the line that began in the gap.
+  std::size_t rest_of_line(std::string_view bytes) {
+    const std::size_t end = bytes.find_first_of("\r\n");
+    in_gap_ = end == bytes.npos;
+    return std::min(end, bytes.size());
+  }
+
   /// Where a byte stands next, asked for from places in their order; the end if nowhere. Looked for
   /// once, or a log of carriage returns alone would be searched for newlines at each of them.
   class NextOf {
@@ -73,6 +88,7 @@ class LineCutter {
 
   std::size_t limit_;
   std::string pending_;
+  bool in_gap_ = false;
 };
 
 }  // namespace planwright::launcher

@@ -51,8 +51,11 @@ void keep(std::deque<Row>& rows, const Row& row) {
 }
 
 /// A device that ran full explains whatever else the rank says, and a failure of its own more than
-/// what another rank's end did to it.
-bool tells_more(const LoggedFailure& failure, const LoggedFailure& kept) {
+/// what another rank's end did to it, or than what the place lacks if steps were made without it.
+bool tells_more(const LoggedFailure& failure, const LoggedFailure& kept,
+                std::int64_t last_timed_line) {
+  const bool done_without = kept.kind == OutcomeKind::environment && kept.at_line < last_timed_line;
+  if (done_without && !failure.consequence) return true;
   const bool full = failure.kind == OutcomeKind::out_of_memory;
   if (full && kept.kind != OutcomeKind::out_of_memory) return true;
   return full ? failure.out_of_memory && !kept.out_of_memory
@@ -61,7 +64,7 @@ bool tells_more(const LoggedFailure& failure, const LoggedFailure& kept) {
 
 }  // namespace
 
-void LogBooks::add(Rank rank, const LineFigures& figures) {
+void LogBooks::add(Rank rank, const LineFigures& figures, std::int64_t at_line) {
   if (const auto stated = figures.whole(Field::rank); stated && *stated < kMostRank) {
     rank = static_cast<int>(*stated);
   }
@@ -69,9 +72,11 @@ void LogBooks::add(Rank rank, const LineFigures& figures) {
   add_means(figures);
   if (of_another_loop(figures)) return;
   if (const auto step = figures.whole(Field::step)) summary_.last_step = step;
+  const std::int64_t timed = summary_.steps_seen + summary_.rates_seen;
   add_step(rank, figures);
   add_rates(rank, figures);
-  add_loss(figures);
+  if (summary_.steps_seen + summary_.rates_seen > timed) summary_.last_timed_line = at_line;
+  add_loss(rank, figures);
 }
 
 /// The first loop that says how long it is is the training; others evaluate or load.
@@ -133,12 +138,14 @@ void LogBooks::add_means(const LineFigures& figures) {
     means.samples_per_s = rate;
 }
 
-void LogBooks::add_loss(const LineFigures& figures) {
+void LogBooks::add_loss(Rank rank, const LineFigures& figures) {
   const auto loss = figures.value(Field::loss);
   if (!loss) return;
+  const auto finite = std::isfinite(*loss) ? loss : std::nullopt;
+  keep(losses_, LossLine{rank, figures.whole(Field::step), finite});
   Losses& losses = summary_.losses;
   ++losses.seen;
-  if (std::isfinite(*loss)) {
+  if (finite) {
     losses.last = loss;
     return;
   }
@@ -159,6 +166,11 @@ void LogBooks::add_memory(Rank rank, const LineFigures& figures) {
       {Field::device_used, &LoggedMemory::device_used, true},
   };
   LoggedMemory* of_rank = nullptr;
+  if (const auto retries = figures.whole(Field::allocation_retries);
+      retries && has_room_for(rank)) {
+    of_rank = &summary_.memory[rank];
+    of_rank->allocation_retries = std::max(of_rank->allocation_retries, *retries);
+  }
   for (const Kind& kind : kKinds) {
     const Stated* const stated = figures.find(kind.field);
     if (stated == nullptr) continue;
@@ -189,7 +201,7 @@ void LogBooks::add_failure(Rank rank, LoggedFailure failure) {
     if (summary_.failures.size() < kMostLoggedRanks) {
       summary_.failures.emplace(rank, std::move(failure));
     }
-  } else if (tells_more(failure, kept->second)) {
+  } else if (tells_more(failure, kept->second, summary_.last_timed_line)) {
     kept->second = std::move(failure);
   }
 }
@@ -204,6 +216,7 @@ LogSummary LogBooks::close(std::int64_t lines, std::int64_t bytes) {
   }
   summary_.steps.assign(steps_.begin(), steps_.end());
   summary_.rates.assign(rates_.begin(), rates_.end());
+  summary_.loss_lines.assign(losses_.begin(), losses_.end());
   summary_.lines = lines;
   summary_.bytes = bytes;
   return std::move(summary_);

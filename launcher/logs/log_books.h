@@ -16,13 +16,14 @@ class LogBooks {
  public:
   using Rank = std::optional<int>;
 
-  void add(Rank rank, const LineFigures& figures);
+  void add(Rank rank, const LineFigures& figures, std::int64_t at_line);
   /// A part of the allocated peak that the pattern of this number has found.
   void add_peak_part(Rank rank, std::size_t pattern, const Stated& bytes);
   /// Kept if it is the rank's first, or tells more than the one that is.
   void add_failure(Rank rank, LoggedFailure failure);
 
   std::int64_t steps_seen() const { return summary_.steps_seen; }
+  bool has_timed_a_step() const { return summary_.last_timed_line > 0; }
   LogSummary close(std::int64_t lines, std::int64_t bytes);
 
  private:
@@ -35,7 +36,7 @@ class LogBooks {
   void add_step(Rank rank, const LineFigures& figures);
   void add_rates(Rank rank, const LineFigures& figures);
   void add_means(const LineFigures& figures);
-  void add_loss(const LineFigures& figures);
+  void add_loss(Rank rank, const LineFigures& figures);
   void add_memory(Rank rank, const LineFigures& figures);
   StepLine* known_step(const StepLine& line);
   bool has_room_for(Rank rank) const;
@@ -43,6 +44,7 @@ class LogBooks {
   LogSummary summary_;
   std::deque<StepLine> steps_;
   std::deque<RateLine> rates_;
+  std::deque<LossLine> losses_;
   std::map<Rank, LastStep> last_steps_;
   std::map<std::pair<Rank, std::size_t>, Bytes> peak_parts_;
   std::optional<std::int64_t> steps_total_;

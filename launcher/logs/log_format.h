@@ -39,6 +39,7 @@ namespace planwright::launcher {
 ///     {reserved} {reserved_peak}      that stands behind the number, or as {reserved_peak_gib}
 ///     with {device_used}                   the one stated here: bytes kb kib mb mib gb gib tb tib
 ///     {allocated_peak_part}           of several patterns, which add up to one peak
+///     {allocation_retries}            how often torch's allocator ran full and emptied its cache
 ///     {oom_requested} and others      see failure_signs.h
 ///
 /// Every pattern is tried on every line. Where two of them give the same figure of one line the

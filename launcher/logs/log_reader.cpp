@@ -117,6 +117,11 @@ void LogReader::append(std::string_view bytes) {
   cutter_.append(bytes, [this](std::string_view line, bool cut) { read_line(line, cut); });
 }
 
+void LogReader::gap() {
+  cutter_.gap([this](std::string_view line, bool cut) { read_line(line, cut); });
+  tracebacks_.clear();
+}
+
 LogSummary LogReader::finish() {
   cutter_.finish([this](std::string_view line, bool cut) { read_line(line, cut); });
   return books_.close(lines_, bytes_);
@@ -181,7 +186,7 @@ void LogReader::read_figures(const Line& line) {
       books_.add_peak_part(line.rank, search.row, {bytes, figure.number, figure.unit});
     }
   }
-  if (any) books_.add(line.rank, line_figures_);
+  if (any) books_.add(line.rank, line_figures_, lines_);
 }
 
 void LogReader::read_failure(const Line& line) {
@@ -219,6 +224,7 @@ bool LogReader::read_sign(const Line& line, bool warning) {
     const std::size_t row = searches_[each].row;
     const FailureSign& sign = failure_signs()[row];
     if (warning && sign.weight != SignWeight::any_level) continue;
+    if (sign.weight == SignWeight::at_start && books_.has_timed_a_step()) continue;
     if (!matches(signs_[row], searches_[each], line, false)) continue;
     std::optional<int> rank = line.rank;
     for (const Figure& figure : figures_) {

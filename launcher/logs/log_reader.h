@@ -28,6 +28,9 @@ class LogReader {
   explicit LogReader(const std::vector<LogFormat>& formats);
 
   void append(std::string_view bytes);
+  /// Bytes of the log are missing between what was appended and what will be: neither end of the
+  /// gap is taken for a whole line.
+  void gap();
   /// Takes what no line end followed as a line that was cut. The reader is used up.
   LogSummary finish();
 

@@ -35,6 +35,13 @@ struct RateLine {
   bool operator==(const RateLine&) const = default;
 };
 
+struct LossLine {
+  std::optional<int> rank;
+  std::optional<std::int64_t> step;
+  std::optional<double> loss;  ///< none if it is not finite
+  bool operator==(const LossLine&) const = default;
+};
+
 /// Over the whole run so far, its slow beginning included; the last one stated.
 struct RunMeans {
   std::optional<double> step_s, tokens_per_s, samples_per_s;
@@ -48,9 +55,10 @@ struct MemoryFigure {
   bool operator==(const MemoryFigure&) const = default;
 };
 
-/// Peaks and device use at their largest, the others as last stated.
+/// Peaks and device use at their largest, the other bytes as last stated.
 struct LoggedMemory {
   std::optional<MemoryFigure> allocated, allocated_peak, reserved, reserved_peak, device_used;
+  std::int64_t allocation_retries = 0;  ///< the most that was stated
   bool operator==(const LoggedMemory&) const = default;
 };
 
@@ -78,7 +86,8 @@ struct Losses {
   bool operator==(const Losses&) const = default;
 };
 
-/// Of a log of any length the last so many steps and rates are kept, and the first so many ranks.
+/// Of a log of any length the last so many steps, rates and losses are kept, and the first so many
+/// ranks.
 constexpr std::size_t kMostLoggedSteps = 65536;
 constexpr std::size_t kMostLoggedRanks = 16384;
 
@@ -86,7 +95,9 @@ constexpr std::size_t kMostLoggedRanks = 16384;
 struct LogSummary {
   std::vector<StepLine> steps;
   std::vector<RateLine> rates;
+  std::vector<LossLine> loss_lines;
   std::int64_t steps_seen = 0, rates_seen = 0;
+  std::int64_t last_timed_line = 0;  ///< the last one that states a step's time or a rate
   RunMeans means;
   Losses losses;
   std::map<std::optional<int>, LoggedMemory> memory;

@@ -56,21 +56,34 @@ TimedByEvidence timed_lines(const LogSummary& summary, const StepSize& size) {
   return lines;
 }
 
-/// Per step the slowest rank. A line without a number is the next one of its rank.
-std::vector<double> slowest(const std::vector<Timed>& lines, int warmup) {
+/// A line without a number is the next one of its rank.
+class StepNumbers {
+ public:
+  template <class Line>
+  std::int64_t of(const Line& line) {
+    const std::int64_t count = ++counts_[line.rank];
+    return line.step.value_or(count);
+  }
+
+ private:
+  std::map<std::optional<int>, std::int64_t> counts_;
+};
+
+/// Per step the slowest rank.
+LoggedStepTimes slowest(const std::vector<Timed>& lines, StepEvidence evidence, int warmup) {
   std::map<std::int64_t, double> steps;
-  std::map<std::optional<int>, std::int64_t> counts;
+  StepNumbers numbers;
   for (const Timed& each : lines) {
-    const std::int64_t count = ++counts[each.rank];
-    double& seconds = steps[each.step.value_or(count)];
+    double& seconds = steps[numbers.of(each)];
     seconds = std::max(seconds, each.seconds);
   }
-  std::vector<double> kept;
+  LoggedStepTimes times{{}, evidence};
   for (const auto& [step, seconds] : steps) {
-    if (step > warmup) kept.push_back(seconds);
+    if (step > warmup) times.seconds.push_back(seconds);
   }
-  if (kept.empty() && !steps.empty()) kept.push_back(steps.rbegin()->second);
-  return kept;
+  times.warm = !times.seconds.empty();
+  if (!times.warm) times.seconds.push_back(steps.rbegin()->second);
+  return times;
 }
 
 std::optional<double> mean_step(const LogSummary& summary, const StepSize& size) {
@@ -90,12 +103,33 @@ std::optional<LoggedStepTimes> step_times(const LogSummary& summary, const StepS
   const TimedByEvidence lines = timed_lines(summary, size);
   if (!lines.empty()) {
     const auto& [evidence, surest] = *lines.begin();
-    return LoggedStepTimes{slowest(surest, warmup), evidence};
+    return slowest(surest, evidence, warmup);
   }
   if (const auto mean = mean_step(summary, size)) {
     return LoggedStepTimes{{*mean}, StepEvidence::mean};
   }
   return std::nullopt;
+}
+
+std::vector<StepLoss> step_losses(const LogSummary& summary) {
+  struct Sum {
+    double of_finite = 0;
+    int count = 0;
+  };
+  std::map<std::int64_t, Sum> steps;
+  StepNumbers numbers;
+  for (const LossLine& each : summary.loss_lines) {
+    Sum& sum = steps[numbers.of(each)];
+    if (!each.loss) continue;
+    sum.of_finite += *each.loss;
+    ++sum.count;
+  }
+  std::vector<StepLoss> losses;
+  for (const auto& [step, sum] : steps) {
+    losses.push_back(
+        {step, sum.count > 0 ? std::optional(sum.of_finite / sum.count) : std::nullopt});
+  }
+  return losses;
 }
 
 }  // namespace planwright::launcher

@@ -21,6 +21,7 @@ enum class StepEvidence : std::uint8_t { stated, parts, step_rate, sample_rate, 
 struct LoggedStepTimes {
   std::vector<double> seconds;  ///< per step, the slowest rank of those that state it; at least one
   StepEvidence evidence = StepEvidence::stated;
+  bool warm = true;  ///< false if no line stands behind the warm-up
   double median() const;
 };
 
@@ -29,5 +30,12 @@ struct LoggedStepTimes {
 /// Of a log that states a mean only, that one. nullopt if it says nothing of time.
 std::optional<LoggedStepTimes> step_times(const LogSummary& summary, const StepSize& size,
                                           int warmup);
+
+struct StepLoss {
+  std::int64_t step = 0;       ///< as lines state it, else counted from 1
+  std::optional<double> mean;  ///< of the ranks that state a finite one; none if no rank does
+};
+/// In the order of the steps.
+std::vector<StepLoss> step_losses(const LogSummary& summary);
 
 }  // namespace planwright::launcher

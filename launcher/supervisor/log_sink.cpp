@@ -35,7 +35,7 @@ void LogSink::finish() {
   const std::size_t missing = total_ - kLogHead;
   const std::string_view end = tail().substr(tail().size() - std::min(tail().size(), missing));
   if (missing > end.size()) {
-    write_out("\n[" + std::to_string(missing - end.size()) + " bytes left out]\n");
+    write_out("\n[" + std::to_string(missing - end.size()) + std::string(launcher::kLeftOut));
   }
   write_out(end);
 }

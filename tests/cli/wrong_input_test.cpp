@@ -173,7 +173,7 @@ const WrongInput kRows[] = {
     {"BadJob", "estimate {base} --job train", "--job = train|must be one of pretrain"},
     {"BadTarget", "estimate {base} --target buildin", "--target = buildin|did you mean builtin?"},
     {"DashesWithoutCommand", "tune {base} --target command --", "--: needs a command behind it"},
-    {"DashesOfDevices", "devices -- train", "--: planwright devices takes no command behind it"},
+    {"DashesOfDevices", "devices -- train", "train|planwright devices takes flags only"},
     {"CommandOfNothing", "tune {base} --target command", "--target = command|needs the command"},
     {"PlaceholderTypo", "tune {base} --target command -- train {micro_bach}",
      "{micro_bach}|is nothing that can be filled in|did you mean {micro_batch}?"},

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "launcher/logs/failure_signs.h"
+#include "launcher/logs/generic_format.h"
 #include "launcher/logs/log_reader.h"
 
 namespace planwright::launcher {
@@ -164,6 +165,20 @@ TEST(LogFailures, ADeviceThatRanFullExplainsAllOthers) {
   EXPECT_EQ(read("[rank0]: ValueError: x\n[rank0]: CUDA out of memory\n").failures.at(0).kind,
             OutcomeKind::out_of_memory);
   EXPECT_FALSE(cause_in_log(read("all is well\n")));
+}
+
+TEST(LogFailures, OfWhatStepsWereMadeWithoutExplainNothing) {
+  const std::string missing = "ModuleNotFoundError: No module named 'triton'\n";
+  const std::string step = "step 1 step_time=1\n", broke = "ValueError: x\n";
+  const auto kind_of = [](const std::string& text) {
+    LogReader reader({generic_log_format()});
+    reader.append(text);
+    return cause_in_log(reader.finish())->failure.kind;
+  };
+  EXPECT_EQ(kind_of(missing + broke), OutcomeKind::environment);
+  EXPECT_EQ(kind_of(missing + step), OutcomeKind::environment);
+  EXPECT_EQ(kind_of(missing + step + broke), OutcomeKind::crashed);
+  EXPECT_EQ(kind_of(missing + step + "Connection closed by peer\n"), OutcomeKind::environment);
 }
 
 TEST(LogFailures, AreKeptAsOneLineThatCanBeShown) {

@@ -39,6 +39,22 @@ TEST(LogLine, EndsWithANewlineOrACarriageReturn) {
   for (const Case& each : cases) EXPECT_EQ(cut_lines(each.pieces), each.lines);
 }
 
+TEST(LogLine, IsNotWholeOnEitherSideOfAGap) {
+  LineCutter cutter(8);
+  std::string lines;
+  const auto take = [&](std::string_view line, bool cut) {
+    lines += std::string(line) + (cut ? "~" : "") + ";";
+  };
+  cutter.append("a\nbc", take);
+  cutter.gap(take);
+  cutter.append("de", take);
+  cutter.append("f\rg\n", take);
+  cutter.gap(take);
+  cutter.append("\nh\n", take);
+  cutter.finish(take);
+  EXPECT_EQ(lines, "a;bc~;g;h;");
+}
+
 TEST(LogLine, IsReadWithoutTerminalEscapes) {
   struct Case {
     std::string line, text;

@@ -44,6 +44,19 @@ TEST(LogReader, ReadsTheBeginningOfAnEndlessLineOnly) {
   EXPECT_EQ(summary.lines, 2);
 }
 
+TEST(LogReader, TakesNoFigureFromWhatAGapHasCut) {
+  LogReader reader({generic_log_format()});
+  reader.append(
+      "step 1 step_time_ms: 812.5\nTraceback (most recent call last):\nstep 2 step_time_ms: 8");
+  reader.gap();
+  reader.append("2.5 tokens/s\nOdd: no exception\nstep 9 step_time_ms: 800\n");
+  const LogSummary summary = reader.finish();
+  ASSERT_EQ(summary.steps.size(), 2U);
+  EXPECT_EQ(summary.steps[1].step, 9);
+  EXPECT_TRUE(summary.rates.empty());
+  EXPECT_TRUE(summary.failures.empty());
+}
+
 TEST(LogReader, KeepsTheLastStepsOfALongLog) {
   constexpr int kMany = static_cast<int>(kMostLoggedSteps) + 1000;
   std::string text;

@@ -6,8 +6,8 @@ namespace planwright::targets::deepspeed {
 // names
 // ("fwd_microstep") and is no step; backward_inner and _allreduce are inside backward.
 // Sources: deepspeedai/DeepSpeed deepspeed/utils/timer.py, deepspeed/runtime/engine.py,
-// deepspeed/runtime/pipe/engine.py, deepspeed/runtime/utils.py @ 0.3.16, 0.5.10, 0.19.5, 0.19.8;
-// the timers were "forward", "backward" and "step" until 0.9.
+// deepspeed/runtime/pipe/engine.py, deepspeed/runtime/utils.py, deepspeed/runtime/zero/stage3.py @
+// 0.3.16, 0.5.10, 0.19.5, 0.19.8; the timers were "forward", "backward" and "step" until 0.9.
 const launcher::LogFormat& log_format() {
   static const launcher::LogFormat format{
       .name = "deepspeed",
@@ -28,6 +28,7 @@ const launcher::LogFormat& log_format() {
               "| max_mem_allocated: {allocated_peak}",
               "| cache_allocated: {reserved}",
               "| max_cache_allocated: {reserved_peak}",
+              "{allocation_retries} pytorch allocator cache flushes since last step",
           },
       .binary_units = true,
   };

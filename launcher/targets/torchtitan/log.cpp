@@ -8,7 +8,8 @@ const launcher::LogFormat& log_format() {
   static const launcher::LogFormat format{
       .name = "torchtitan",
       .lines = {"step: {step} loss: {loss} {*}memory: {reserved_peak}({*}) "
-                "tps: {tokens_per_s_per_device}"},
+                "tps: {tokens_per_s_per_device}",
+                "{allocation_retries} CUDA memory allocation retries"},
       .ignored = {"validate step: {step}"},
   };
   return format;

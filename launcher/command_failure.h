@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+
+#include "launcher/command_end.h"
+#include "launcher/command_probe.h"
+
+namespace planwright::launcher {
+
+/// Why a run measured nothing: what the observer saw, else what the log says, else how the command
+/// ended.
+Outcome command_failure(const CommandJob& job, const CommandEnd& end);
+
+/// cause_in_log, but for what only says that the run was ended from here.
+std::optional<LoggedCause> cause_of(const CommandEnd& end);
+
+/// "rank 3: CUDA out of memory".
+std::string told(const LoggedCause& cause);
+
+bool is_memory(const LoggedCause& cause);
+
+}  // namespace planwright::launcher
