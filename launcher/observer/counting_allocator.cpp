@@ -1,15 +1,20 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <new>
 
 /// Counts the bytes of CPU tensors in a process that has libtorch loaded, around whatever allocator
-/// is in place. planwright_observer/cpu_memory.py loads it into a Python process.
+/// is in place, and gives no more than a budget, if there is one: then a CPU runs full as a device
+/// does. planwright_observer/cpu_memory.py loads it into a Python process.
 namespace {
+
+constexpr std::int64_t kNoBudget = std::numeric_limits<std::int64_t>::max();
 
 /// Stands right before a tensor's data and is not counted. One cache line, so that the data keeps
 /// the alignment of the allocator underneath.
@@ -20,7 +25,7 @@ struct alignas(64) BlockHeader {
 /// Relaxed order suffices: each sum is exact in the order in which it changes, so their maximum is.
 class CountingAllocator : public c10::Allocator {
  public:
-  explicit CountingAllocator(c10::Allocator* inner) : inner_(inner) {}
+  CountingAllocator(c10::Allocator* inner, std::int64_t budget) : inner_(inner), budget_(budget) {}
 
   c10::DataPtr allocate(std::size_t n) override;
   c10::DeleterFnPtr raw_deleter() const override { return &CountingAllocator::release; }
@@ -38,10 +43,14 @@ class CountingAllocator : public c10::Allocator {
  private:
   static void release(void* data);
   BlockHeader* allocate_block(std::size_t n);
-  void add(std::int64_t bytes);
-  void note_failure(std::int64_t bytes);
+  std::int64_t add(std::int64_t bytes);
+  void remove(std::int64_t bytes) { current_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void note_peak(std::int64_t sum);
+  void note_failure(std::int64_t bytes, std::int64_t held);
+  [[noreturn]] void refuse(std::int64_t bytes, std::int64_t held);
 
   c10::Allocator* const inner_;
+  const std::int64_t budget_;
   std::atomic<std::int64_t> current_{0}, peak_{0};
   std::atomic<std::int64_t> failures_{0}, failed_bytes_{0}, held_at_failure_{0};
 };
@@ -58,25 +67,45 @@ c10::DataPtr CountingAllocator::allocate(std::size_t n) {
 
 BlockHeader* CountingAllocator::allocate_block(std::size_t n) {
   const auto bytes = static_cast<std::int64_t>(n);
+  const std::int64_t sum = add(bytes);
   try {
     void* base = inner_->raw_allocate(n + sizeof(BlockHeader));
-    add(bytes);
+    note_peak(sum);
     return new (base) BlockHeader{n};
   } catch (...) {
-    note_failure(bytes);
+    remove(bytes);
+    note_failure(bytes, current());
     throw;
   }
 }
 
-void CountingAllocator::add(std::int64_t bytes) {
-  const std::int64_t sum = current_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+/// The sum with them. Nothing is added to one that has no room for them.
+std::int64_t CountingAllocator::add(std::int64_t bytes) {
+  std::int64_t held = current();
+  do {
+    if (bytes > budget_ - held) refuse(bytes, held);
+  } while (!current_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
+  return held + bytes;
+}
+
+/// What torch throws of a device that is full, so that a script which knows how to go on does. Not
+/// the text of its CPU allocator: that says the host is full.
+void CountingAllocator::refuse(std::int64_t bytes, std::int64_t held) {
+  note_failure(bytes, held);
+  C10_THROW_ERROR(OutOfMemoryError,
+                  c10::str("CPU out of memory. Tried to allocate ", bytes, " bytes. ", held,
+                           " bytes are allocated of a budget of ", budget_,
+                           " bytes (PLANWRIGHT_OBSERVER_BUDGET)."));
+}
+
+void CountingAllocator::note_peak(std::int64_t sum) {
   std::int64_t largest = peak();
   while (largest < sum && !peak_.compare_exchange_weak(largest, sum, std::memory_order_relaxed)) {
   }
 }
 
-void CountingAllocator::note_failure(std::int64_t bytes) {
-  held_at_failure_.store(current(), std::memory_order_relaxed);
+void CountingAllocator::note_failure(std::int64_t bytes, std::int64_t held) {
+  held_at_failure_.store(held, std::memory_order_relaxed);
   failed_bytes_.store(bytes, std::memory_order_relaxed);
   failures_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -84,7 +113,7 @@ void CountingAllocator::note_failure(std::int64_t bytes) {
 void CountingAllocator::release(void* data) {
   if (data == nullptr) return;
   BlockHeader* block = static_cast<BlockHeader*>(data) - 1;
-  installed->current_.fetch_sub(static_cast<std::int64_t>(block->bytes), std::memory_order_relaxed);
+  installed->remove(static_cast<std::int64_t>(block->bytes));
   installed->inner_->raw_deallocate(block);
 }
 
@@ -92,13 +121,14 @@ void CountingAllocator::release(void* data) {
 
 extern "C" {
 
-/// Counts every CPU tensor that is allocated from here on. 1, or 0 where the allocator in place
-/// cannot be wrapped. Call it once, before the first of the other functions.
-int planwright_count_cpu_memory() {
+/// Counts every CPU tensor that is allocated from here on, and lets them have `budget` bytes
+/// together; 0: any number. Returns 1, or 0 where the allocator in place cannot be wrapped. Call it
+/// once, before the first of the other functions.
+int planwright_count_cpu_memory(std::int64_t budget) {
   constexpr std::uint8_t kAboveDefault = 1;
   c10::Allocator* inner = c10::GetCPUAllocator();
   if (inner == nullptr || inner->raw_deleter() == nullptr) return 0;
-  installed = new CountingAllocator(inner);
+  installed = new CountingAllocator(inner, budget == 0 ? kNoBudget : budget);
   c10::SetCPUAllocator(installed, kAboveDefault);
   return c10::GetCPUAllocator() == installed ? 1 : 0;
 }

@@ -123,6 +123,59 @@ class MemoryTest(unittest.TestCase):
         self.assertEqual(run.reports[0][1]["requested"], 1 << 50)
 
 
+class BudgetTest(unittest.TestCase):
+    """Of the 8000 bytes of a parameter and its gradient, and of what a scenario takes beside them."""
+
+    def test_what_goes_beyond_it_ends_the_run_with_the_figures(self):
+        run = scenario("spike", PLANWRIGHT_OBSERVER_BUDGET="1000000")
+        self.assertEqual((kinds(run), run.codes), (["start", "step", "step", "oom", "end"], [1]))
+        start, _, _, oom, end = run.reports[0]
+        self.assertEqual((start["cpu_budget"], end["reason"]), (1000000, "error"))
+        self.assertEqual([oom[key] for key in ("step", "caught", "device", "requested", "allocated", "capacity")],
+                         [3, False, "cpu", 1000003, 8000, 1000000])
+        self.assertEqual(oom["message"], "CPU out of memory. Tried to allocate 1000003 bytes. 8000 bytes are allocated of a "
+                                         "budget of 1000000 bytes (PLANWRIGHT_OBSERVER_BUDGET).")
+        self.assertIn("torch.OutOfMemoryError: " + oom["message"], run.output[0])
+
+    def test_the_peak_of_a_run_is_the_least_that_it_needs(self):
+        peak = max(memory["peak"] for memory in column(scenario("spike"), "memory"))
+        self.assertEqual(scenario("spike", PLANWRIGHT_OBSERVER_BUDGET=str(peak)).codes, [0])
+        self.assertEqual(scenario("spike", PLANWRIGHT_OBSERVER_BUDGET=str(peak - 1)).codes, [1])
+
+    def test_a_script_that_catches_it_goes_on_and_has_lost_nothing(self):
+        run = scenario("out_of_memory_caught", PLANWRIGHT_OBSERVER_BUDGET="1000000")
+        self.assertEqual((kinds(run), run.codes),
+                         (["start", "step", "step", "oom", "step", "step", "step", "step", "end"], [0]))
+        oom = run.reports[0][3]
+        self.assertEqual([oom[key] for key in ("step", "caught", "requested", "allocated", "capacity", "message")],
+                         [3, True, 1 << 50, 8000, 1000000, None])
+        unlimited = scenario("out_of_memory_caught")
+        self.assertEqual(column(run, "memory"), column(unlimited, "memory"))
+        self.assertEqual([unlimited.reports[0][0]["cpu_budget"], unlimited.reports[0][3]["capacity"]], [None, None])
+
+    def test_threads_that_fill_it_together_get_all_of_it_and_no_more(self):
+        run = scenario("filled_by_threads", PLANWRIGHT_OBSERVER_BUDGET="20008999")
+        self.assertEqual((run.codes, run.output), ([0], ["pieces 20000\n"]))
+        memory = column(run, "memory")
+        self.assertEqual(memory[2]["peak"], 20008000)
+        self.assertEqual([each["current"] for each in memory], [8000] * 6)
+
+    def test_one_that_is_large_changes_nothing(self):
+        limited, alone = scenario("accumulated", PLANWRIGHT_OBSERVER_BUDGET=str(1 << 40)), scenario("accumulated")
+        self.assertEqual(limited.output, alone.output)
+        self.assertEqual((kinds(limited), column(limited, "memory")), (kinds(alone), column(alone, "memory")))
+
+    def test_ranks_run_full_within_a_backward_pass_too(self):
+        run = scenario("unequal_ranks", world=2, PLANWRIGHT_OBSERVER_BUDGET="24000")
+        self.assertEqual(run.codes, [1, 1], run.output[0][-1500:])
+        for rank in range(2):
+            self.assertIn("loss_of(model).backward()", run.output[rank])
+            oom = next(line for line in run.reports[rank] if line["kind"] == "oom")
+            self.assertEqual((oom["step"], oom["caught"], oom["capacity"]), (1, False, 24000))
+            self.assertGreater(oom["requested"] + oom["allocated"], 24000)
+            self.assertLessEqual(oom["allocated"], 24000)
+
+
 class EndTest(unittest.TestCase):
     def test_all_ranks_end_at_the_same_step_and_well(self):
         run = scenario("unequal_ranks", steps=3, world=3)

@@ -5,6 +5,7 @@
 
 import os
 import sys
+import threading
 import time
 
 import torch
@@ -136,6 +137,32 @@ def out_of_memory_caught_and_left():
         torch.empty(1 << 50, dtype=torch.uint8)
     except RuntimeError:
         sys.exit(1)
+
+
+def filled_by_threads():
+    """In the third iteration, until nobody gets another thousand bytes."""
+    parameter = nn.Parameter(torch.ones(1000))
+    parameter.grad = torch.ones(1000)
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+    held = []
+
+    def fill():
+        try:
+            while True:
+                held.append(torch.empty(1000, dtype=torch.uint8))
+        except torch.OutOfMemoryError:
+            pass
+
+    for number in range(1, ITERATIONS + 1):
+        if number == 3:
+            threads = [threading.Thread(target=fill) for _ in range(4)]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+            said("pieces", len(held))
+            held.clear()
+        optimizer.step()
 
 
 def compiled():

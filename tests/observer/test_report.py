@@ -76,6 +76,15 @@ class ReportTest(unittest.TestCase):
         self.assertEqual([oom[key] for key in ("kind", "device", "requested", "allocated", "reserved", "capacity", "caught")],
                          ["oom", "cuda", 5 << 29, 100, 1000, 8000, False])
 
+    def test_a_cpu_over_its_budget_is_not_taken_for_cuda(self):
+        text = "CPU out of memory. Tried to allocate 12345 bytes. 8000 bytes are allocated of a budget of 10000 bytes."
+        oom = Observed(BEGIN + f'raise torch.OutOfMemoryError("{text}")').reports[0][1]
+        self.assertEqual([oom[key] for key in ("kind", "device", "requested", "message")], ["oom", "cpu", 12345, text])
+
+    def test_a_budget_that_nothing_keeps_to_is_told_as_none(self):
+        start = Observed(BEGIN, PLANWRIGHT_OBSERVER_BUDGET="12345").reports[0][0]
+        self.assertEqual((start["cpu_budget"], start["cpu_memory_source"]), (None, "process"))
+
     def test_one_that_is_caught_on_cuda_is_known_by_the_allocators_count(self):
         code = "o.step(); torch.cuda.statistics['num_ooms'] = 1; o.step(); o.step()"
         run = Observed(BEGIN + code, FAKE_CUDA="1")

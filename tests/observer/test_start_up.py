@@ -96,10 +96,11 @@ class StartUpTest(unittest.TestCase):
         self.assertIn("planwright observer: not started: FileNotFoundError", run.err)
         self.assertIn("/nowhere/at/all", run.err)
 
-    def test_a_number_of_steps_that_is_none_is_said_and_harms_nothing(self):
-        run = Observed(f"import torch; {STEP}; print('done')", PLANWRIGHT_OBSERVER_STEPS="many")
-        self.assertEqual((run.code, run.out), (0, "done\n"))
-        self.assertIn("PLANWRIGHT_OBSERVER_STEPS", run.err)
+    def test_a_number_that_is_none_is_said_and_harms_nothing(self):
+        for name, value in (("STEPS", "many"), ("STEPS", "0"), ("BUDGET", "1GiB"), ("BUDGET", "-1"), ("BUDGET", str(1 << 63))):
+            run = Observed(f"import torch; {STEP}; print('done')", **{f"PLANWRIGHT_OBSERVER_{name}": value})
+            self.assertEqual((run.code, run.out, run.reports), (0, "done\n", []))
+            self.assertIn(f"PLANWRIGHT_OBSERVER_{name} = {value}", run.err)
 
 
 if __name__ == "__main__":

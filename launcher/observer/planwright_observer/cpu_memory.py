@@ -17,18 +17,21 @@ def library_path(torch_version):
 
 
 class CpuMemory:
-    def __init__(self, torch_version):
-        """Counts from here on, if it can. `why_not` says why not."""
+    def __init__(self, torch_version, wanted_budget=None):
+        """Counts from here on, if it can, and lets tensors have no more bytes than the budget that is
+        wanted. `why_not` says why not, and `budget` which one it is."""
         self._count = None
         self.why_not = None
+        self.budget = None
         path = library_path(torch_version)
         if not path.exists():
             self.why_not = f"no {path.name} in {path.parent}"
             return
         library = ctypes.CDLL(str(path))
-        if not library.planwright_count_cpu_memory():
+        if not library.planwright_count_cpu_memory(ctypes.c_int64(wanted_budget or 0)):
             self.why_not = "this process's CPU allocator cannot be wrapped"
             return
+        self.budget = wanted_budget
         self._count = {name: getattr(library, f"planwright_cpu_{name}") for name in FUNCTIONS}
         for function in self._count.values():
             function.restype = ctypes.c_int64
@@ -53,10 +56,13 @@ class CpuMemory:
         return self._count["failures"]() if self._count else 0
 
     def last_failure(self):
-        """What the last allocation that failed asked for, and what was held then."""
+        """What the last allocation that failed asked for, what was held then, and the budget where it
+        was that which failed it."""
         if not self.failures():
-            return {"requested": None, "allocated": None}
-        return {"requested": self._count["failed_bytes"](), "allocated": self._count["held_at_failure"]()}
+            return {"requested": None, "allocated": None, "capacity": None}
+        requested, allocated = self._count["failed_bytes"](), self._count["held_at_failure"]()
+        over_budget = self.budget is not None and allocated + requested > self.budget
+        return {"requested": requested, "allocated": allocated, "capacity": self.budget if over_budget else None}
 
 
 def resident_bytes():

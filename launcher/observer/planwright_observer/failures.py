@@ -10,6 +10,8 @@ from planwright_observer import cuda_memory
 TEXTS = re.compile(r"out of memory|can't allocate memory|not enough memory|CUBLAS_STATUS_ALLOC_FAILED", re.I)
 REQUESTED = re.compile(r"tried to allocate ([\d.]+) (bytes|KiB|MiB|GiB)", re.I)
 CAPACITY = re.compile(r"total capacity of ([\d.]+) (bytes|KiB|MiB|GiB)")
+# What counting_allocator.cpp says of its budget, in an exception that is otherwise of devices alone.
+OVER_CPU_BUDGET = "CPU out of memory"
 UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # Its name before torch 2.5.
 DeviceOutOfMemory = getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
@@ -25,6 +27,11 @@ def out_of_memory(error):
             return error
         error = error.__cause__ or error.__context__
     return None
+
+
+def is_of_cuda(error):
+    text = str(error)
+    return OVER_CPU_BUDGET not in text and (isinstance(error, DeviceOutOfMemory) or "CUDA" in text or "HIP" in text)
 
 
 def size_in(pattern, text):
@@ -43,11 +50,10 @@ class Failures:
     def of_exception(self, error):
         self._told = self.count()
         text = str(error)
-        on_cuda = isinstance(error, DeviceOutOfMemory) or "CUDA" in text or "HIP" in text
-        figures = self._of_cuda() if on_cuda else {"device": "cpu", **self._cpu.last_failure()}
+        figures = self._of_cuda() if is_of_cuda(error) else self._of_cpu()
         # CUDA's texts round to two decimals; the CPU's allocator knows better.
         figures["requested"] = figures["requested"] or size_in(REQUESTED, text)
-        figures["capacity"] = figures.get("capacity") or size_in(CAPACITY, text)
+        figures["capacity"] = figures["capacity"] or size_in(CAPACITY, text)
         return {"caught": False, **figures, "message": text[:LONGEST_MESSAGE]}
 
     def since_told(self):
@@ -56,8 +62,11 @@ class Failures:
             return None
         on_cpu = self._cpu.failures() > 0 and not cuda_memory.failures()
         self._told = self.count()
-        figures = {"device": "cpu", "capacity": None, **self._cpu.last_failure()} if on_cpu else self._of_cuda()
+        figures = self._of_cpu() if on_cpu else self._of_cuda()
         return {"caught": True, **figures, "message": None}
+
+    def _of_cpu(self):
+        return {"device": "cpu", **self._cpu.last_failure()}
 
     def _of_cuda(self):
         memory = cuda_memory.read()

@@ -31,7 +31,8 @@ UNKNOWN_GRADIENTS = {"gradients": None, "communication": None}
 
 
 def start():
-    observer = Observer(os.path.abspath(os.environ["PLANWRIGHT_OBSERVER"]), steps_wanted())
+    observer = Observer(os.path.abspath(os.environ["PLANWRIGHT_OBSERVER"]), number_in("PLANWRIGHT_OBSERVER_STEPS", "steps"),
+                        number_in("PLANWRIGHT_OBSERVER_BUDGET", "bytes"))
     torch_optimizer.register_optimizer_step_pre_hook(observer.before)
     torch_optimizer.register_optimizer_step_post_hook(observer.after)
     os.register_at_fork(after_in_child=observer.begin_counting)
@@ -40,13 +41,13 @@ def start():
     threading.excepthook = observer.told_of(threading.excepthook, lambda facts: facts.exc_value)
 
 
-def steps_wanted():
-    """None: as many as the script makes."""
-    given = os.environ.get("PLANWRIGHT_OBSERVER_STEPS", "")
+def number_in(variable, what):
+    """None where it is not set."""
+    given = os.environ.get(variable, "")
     if not given:
         return None
-    if not given.isdecimal() or int(given) == 0:
-        raise ValueError(f"PLANWRIGHT_OBSERVER_STEPS = {given}: is not a number of steps, 1 or more")
+    if not given.isdecimal() or not 0 < int(given) <= sys.maxsize:
+        raise ValueError(f"{variable} = {given}: is not a number of {what}, 1 or more")
     return int(given)
 
 
@@ -107,12 +108,14 @@ def harmless(hook):
 
 
 class Observer:
-    def __init__(self, folder, wanted):
+    def __init__(self, folder, wanted, budget):
+        """`wanted` steps, None as many as the script makes; tensors of `budget` bytes on a CPU, None any
+        number."""
         self.faulty = False
         self._wanted = wanted
         self._optimizers = weakref.WeakSet()
         self._error = None
-        self._cpu = CpuMemory(torch.__version__)
+        self._cpu = CpuMemory(torch.__version__, budget)
         self._failures = Failures(self._cpu)
         self.begin_counting()
         self._report = Report(folder, self._start_facts)
@@ -225,4 +228,5 @@ class Observer:
     def _start_facts(self):
         return {"host": socket.gethostname(), "python": sys.version.split()[0], "executable": sys.executable,
                 "argv": list(sys.argv), "versions": versions(), "cuda": torch.version.cuda, "steps_wanted": self._wanted,
-                "cpu_memory_source": self._cpu.source, "no_counting_allocator": self._cpu.why_not}
+                "cpu_memory_source": self._cpu.source, "cpu_budget": self._cpu.budget,
+                "no_counting_allocator": self._cpu.why_not}
