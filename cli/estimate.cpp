@@ -20,6 +20,7 @@ const Verb kVerb{
         "planwright estimate --model llama-2-7b --device A100-SXM4-80GB --devices 8 --seq 4096 "
         "--global-batch 64 --zero 1 --recompute full",
     .tables = {Table::model, Table::cluster, Table::job, Table::candidate},
+    .own = {"save-plan"},
     .most_words = 1,
     .takes_file = true,
     .takes_command = true,
@@ -35,6 +36,19 @@ int exit_code(Verdict verdict) {
       break;
   }
   return kExitWrongInput;
+}
+
+/// As a file that `emit --plan` reads. What is there already and says something else is left alone.
+void save_plan(const Setting& file, const Problem& problem, const Candidate& candidate,
+               const Console& console) {
+  if (problem.workload.job == Job::inference) {
+    refuse(file, "is for jobs that train: a server has no plan");
+  }
+  const launcher::PlanFile plan{problem, candidate, {}};
+  launcher::LaunchConfig config;
+  config.files = {{file.text, to_json(plan).dump(2) + "\n"}};
+  launcher::write_files(config, false);
+  console.story(fmt::format("wrote {}", file.text));
 }
 
 }  // namespace
@@ -57,6 +71,10 @@ int run_estimate(const Arguments& arguments) {
   json.update(estimate_json(input.problem, candidate, estimate));
   console.print_json(json);
   if (console.json() && !estimate.reason.empty()) console.failure(place + estimate.reason);
+  const Setting* file = line.settings.find(Table::none, "save-plan");
+  if (file != nullptr && estimate.verdict == Verdict::fits) {
+    save_plan(*file, input.problem, candidate, console);
+  }
   return exit_code(estimate.verdict);
 }
 

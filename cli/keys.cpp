@@ -96,6 +96,8 @@ const std::vector<Key>& all_keys() {
       {"top", Table::none, integer, "N", "plans to show [20]"},
       {"explain-dropped", Table::none, mark, "", "also say what each dropped candidate breaks"},
       {"resume", Table::none, mark, "", "go on with the study if it exists (the default)"},
+      {"save-plan", Table::none, path, "FILE.json",
+       "keep a plan that fits, for emit --plan and probe --plan"},
       {"trial", Table::none, integer, "N", "this trial instead of the best"},
       {"launcher", Table::none, text, "WORD", "torchrun, slurm or kubernetes"},
       {"out", Table::none, text, "DIR", "folder for the files [.]"},

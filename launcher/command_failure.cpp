@@ -132,7 +132,20 @@ class Diagnosis {
     std::string why = error;
     if (why.empty()) why = cause_ ? told(*cause_) : last_line(fate_->log_tail);
     return failed(kind_of_bad_exit(error),
-                  fmt::format("the command {}; {}", how_it_ended(*fate_), why));
+                  fmt::format("the command {}; {}{}", how_it_ended(*fate_), why, remedy(why)));
+  }
+
+  /// Python: `No module named 'deepspeed.ops'`.
+  static std::string remedy(const std::string& why) {
+    constexpr std::string_view kMissing = "No module named '";
+    const std::size_t at = why.find(kMissing);
+    if (at == std::string::npos) return "";
+    const std::size_t begin = at + kMissing.size();
+    const std::string package = why.substr(begin, why.find_first_of(".'", begin) - begin);
+    return fmt::format(
+        "; install it where the command runs (pip install {}), or activate the "
+        "environment that has it",
+        package);
   }
 
   OutcomeKind kind_of_bad_exit(const std::string& error) const {

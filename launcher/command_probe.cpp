@@ -35,8 +35,7 @@ std::string environment_value(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// As execvp would find it, in the PATH that the ranks get; what is not found stays as it is, for
-/// the supervisor to complain of.
+/// As execvp would find it, in the PATH that the ranks get. A WorldError if it is not there.
 std::string found_in_path(const std::string& program,
                           const std::map<std::string, std::string>& given) {
   if (program.find('/') != std::string::npos) return program;
@@ -48,7 +47,10 @@ std::string found_in_path(const std::string& program,
     if (colon > 0 && access(candidate.c_str(), X_OK) == 0) return candidate;
     folders.erase(0, colon + 1);
   }
-  return program;
+  throw WorldError(fmt::format(
+      "{} is not in the PATH: activate the environment that it is installed in, or give "
+      "one (--environment PATH=...)",
+      program));
 }
 
 std::string observer_folder(const CommandJob& job) {

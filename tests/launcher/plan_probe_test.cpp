@@ -74,8 +74,29 @@ TEST_F(PlanProbeProcess, SaysThatTheProgramIsNotThere) {
   const auto outcomes =
       measure_plans({{target, problem_, testing::data_parallel(2, 0, 2), {}, user_}}, 1, options_);
   ASSERT_EQ(outcomes[0].kind(), OutcomeKind::environment);
-  EXPECT_NE(outcomes[0].failure()->detail.find("no-such-launcher"), std::string::npos)
+  EXPECT_NE(outcomes[0].failure()->detail.find("no-such-launcher is not in the PATH"),
+            std::string::npos)
       << outcomes[0].failure()->detail;
+}
+
+TEST_F(PlanProbeProcess, SaysHowToInstallWhatIsMissing) {
+  const auto outcomes =
+      measure("echo \"ModuleNotFoundError: No module named 'deepspeed.ops'\" >&2\nexit 1\n",
+              {testing::data_parallel(2, 0, 2)}, 1);
+  ASSERT_EQ(outcomes[0].kind(), OutcomeKind::environment);
+  EXPECT_NE(outcomes[0].failure()->detail.find("pip install deepspeed)"), std::string::npos)
+      << outcomes[0].failure()->detail;
+}
+
+TEST_F(PlanProbeProcess, OnACpuAPeakBeyondTheBudgetDoesNotFit) {
+  const auto outcomes =
+      measure("echo '{\"step_time_s\": 1, \"peak_bytes\": 2000000000}' > \"$PLANWRIGHT_REPORT\"\n",
+              {testing::data_parallel(2, 0, 2)}, 1);
+  const OutOfMemory* full = outcomes[0].out_of_memory();
+  ASSERT_NE(full, nullptr);
+  EXPECT_EQ(full->allocated, Bytes{2000000000});
+  EXPECT_EQ(full->capacity, capacity(problem_));
+  EXPECT_EQ(full->account, std::nullopt) << "nobody knows";
 }
 
 }  // namespace
