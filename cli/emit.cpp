@@ -46,10 +46,11 @@ const Setting* problem_setting(const Settings& settings, std::string_view file =
 /// The study that is named, that belongs to the problem, or that is the only one of the file. One
 /// that is named must belong to the problem, where there is one.
 studies::StudyRef wanted_study(studies::Store& store, const Settings& settings) {
-  if (!settings.has_any(Table::model)) {
-    if (const Setting* part = problem_setting(settings)) {
-      refuse(*part, "needs --model: without it the problem is the study's");
-    }
+  const Setting* part = problem_setting(settings);
+  const Setting* target = settings.find(Table::job, "target");
+  const bool may_be_unknown = target != nullptr && target->text == kCommandTarget;
+  if (!settings.has_any(Table::model) && (part == nullptr || !may_be_unknown)) {
+    if (part != nullptr) refuse(*part, "needs --model: without it the problem is the study's");
     return studies::find_study(store, given_study(settings));
   }
   const Problem problem = read_many_candidates(settings).input.problem;
@@ -124,6 +125,14 @@ void move_to(const launcher::Target& target, const Setting& wanted, launcher::Pl
   plan.evidence = {};
 }
 
+/// A plan was measured with one command; of another it says nothing.
+void require_same_command(const launcher::Target& target, const launcher::EmitRequest& request) {
+  const std::string& measured = request.plan.problem.target_version;
+  if (target.traits.version == measured) return;
+  throw InputError({request.source, "target_version", target.traits.version,
+                    "is another command than the plan's, which is: " + measured, ""});
+}
+
 /// Gives the request the user's command, too.
 std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
                                                   launcher::EmitRequest& request) {
@@ -134,6 +143,7 @@ std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
   request.user = read_user_command(settings);
   auto target = find_target(wanted, request.user, command_setting(settings));
   if (target->traits.name != plan.problem.target) move_to(*target, wanted, plan);
+  if (target->traits.name == kCommandTarget) require_same_command(*target, request);
   if (const Setting* launcher = settings.find(Table::none, "launcher")) {
     refuse(*launcher,
            fmt::format("is not for target {}, which starts its ranks itself", target->traits.name));

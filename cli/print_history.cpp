@@ -22,9 +22,21 @@ std::string states_text(const std::map<std::string, std::int64_t>& trials) {
   return text.empty() ? "none" : text;
 }
 
+constexpr std::size_t kMostOfACommand = 60;
+
+/// A user's command is known by its words.
+std::string target_text(const Problem& problem) {
+  if (problem.target != kCommandTarget) return problem.target;
+  const std::string& command = problem.target_version;
+  if (command.size() <= kMostOfACommand) return fmt::format("command: {}", command);
+  std::size_t end = kMostOfACommand;  // not within a character
+  while (end > 0 && (static_cast<unsigned char>(command[end]) & 0xC0) == 0x80) --end;
+  return fmt::format("command: {} ...", command.substr(0, end));
+}
+
 std::string where_text(const Problem& problem) {
   return fmt::format("{} on {} x {}, {}", problem.model.name, problem.cluster.devices(),
-                     problem.cluster.device.name, problem.target);
+                     problem.cluster.device.name, target_text(problem));
 }
 
 double rate_of(const studies::StudyTrial& best) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/command_input.h"
 #include "cli/console.h"
 #include "cli/host_room.h"
 #include "cli/infeasible.h"
@@ -68,10 +69,28 @@ void tell_start(const Problem& problem, const search::Space& space, const OpenSt
                             counted(static_cast<std::int64_t>(study.history.size()), "trial")));
 }
 
-void tell_result(const ProblemInput& input, const Plan& plan, const OpenStudy& study,
-                 const Console& console) {
+/// What writes the files of the best plan; the user's own script or command is no part of a study.
+std::vector<std::string> emit_command(const Settings& settings, const TuneResult& result) {
+  std::vector<std::string> words{"planwright", "emit"};
+  const std::string given = command_setting(settings).file;
+  const launcher::UserCommand user = read_user_command(settings);
+  if (!user.words.empty() && given != kCommandLine) words.push_back(given);
+  words.insert(words.end(), {"--storage", result.storage, "--study", result.study});
+  const Setting* file = settings.find(Table::launch, "template");
+  if (file != nullptr && file->file == kCommandLine) {
+    words.insert(words.end(), {"--template", file->text});
+  }
+  if (!user.words.empty() && given == kCommandLine) {
+    words.emplace_back("--");
+    words.insert(words.end(), user.words.begin(), user.words.end());
+  }
+  return words;
+}
+
+void tell_result(const Settings& settings, const ProblemInput& input, const Plan& plan,
+                 const OpenStudy& study, const Console& console) {
   TuneResult result{.plan = plan, .storage = study.store.path(), .study = study.ref.name};
-  result.emit = {"planwright", "emit", "--storage", result.storage, "--study", result.study};
+  result.emit = emit_command(settings, result);
   if (plan.winner) {
     result.launch = input.target->emit(
         {.plan = launcher::plan_of(input.problem, *plan.winner, result.study), .user = input.user});
@@ -152,7 +171,7 @@ int run_tune(const Arguments& arguments) {
   const Plan plan = search::tune(input.problem, input.traits(), space, prior, study.history,
                                  session.hooks(), budget, line.common.seed);
 
-  tell_result(input, plan, study, console);
+  tell_result(line.settings, input, plan, study, console);
   if (interrupted()) {
     console.story("everything that was finished is recorded; the same command goes on from here");
     throw launcher::Interrupted();

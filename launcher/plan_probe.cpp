@@ -75,7 +75,8 @@ Outcome measure_command(const PlanJob& job, const RunOptions& options) {
     const WorkFolder folder(options.temp_root);
     const LaunchConfig config = launch_config(job, folder.path());
     write_files(config, true);
-    const CommandJob command = command_job(job, config);
+    CommandJob command = command_job(job, config);
+    command.observer = options.observer;
     CommandOutcome ended = run_command(command, options);
     if (!ended.warnings.empty()) {
       ended.outcome.environment[kOddity] = fmt::format("{}", fmt::join(ended.warnings, "; "));

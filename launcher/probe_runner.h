@@ -31,6 +31,7 @@ struct ProgressEvent {
 struct RunOptions {
   std::string worker;       ///< empty: planwright-worker-<device> beside the running program
   std::string supervisor;   ///< empty: planwright-supervisor beside the running program
+  std::string observer;     ///< its folder; empty: observer beside the running program
   std::string temp_root;    ///< empty: $TMPDIR, else /tmp
   std::string log_folder;   ///< where rank-N.log are kept; empty: nowhere
   double deadline_s = 600;  ///< for the whole run, from its start

@@ -64,6 +64,7 @@ Setting read_setting(const std::string& path) {
   const launcher::RunOptions built = built_programs(PLANWRIGHT_BIN_DIR);
   setting.options.worker = built.worker;
   setting.options.supervisor = built.supervisor;
+  setting.options.observer = built.observer;
   setting.space = search::enumerate(setting.problem(), setting.traits(), setting.many.space);
   setting.quantities = search::quantify(setting.problem(), setting.traits(), setting.space);
   setting.prior = estimator::prior_calibration(setting.problem(), setting.traits(),

@@ -76,6 +76,37 @@ probes = 4
   EXPECT_NE(file_text(folder_ / "runs").find(" --again\n"), std::string::npos);
 }
 
+TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
+  folder_.put("job.yaml", "batch: {micro_batch}\n");
+  folder_.put("used.yaml", "batch: 3\nown: 1\n");
+  const CommandResult tuned =
+      run(kStudy + "--memory 1GiB --probes 2 --micro-batch 64 " + "--template job.yaml -- " +
+          script_ + " {micro_batch} {template}");
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  const Json result = json_lines(tuned.out).back();
+
+  auto emit = result["emit"].get<std::vector<std::string>>();
+  emit.erase(emit.begin());
+  emit.insert(emit.begin() + 1, {"--out", "out"});
+  const CommandResult emitted = run_command({folder_.path()}, emit);
+  ASSERT_EQ(emitted.code, 0) << emitted.err;
+  EXPECT_EQ(emitted.out, "OMP_NUM_THREADS=1 " + script_ + " 64 out/job.yaml\n");
+  EXPECT_EQ(file_text(folder_ / "out/job.yaml"), "batch: 64\n");
+
+  emit.insert(emit.begin() + 1, {"--diff", "used.yaml", "--json"});
+  const CommandResult compared = run_command({folder_.path()}, emit);
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  EXPECT_EQ(json_lines(compared.out).back()["diff"],
+            Json::parse(R"([{"key":"batch","in_use":3.0,"planned":64.0},
+                            {"key":"own","in_use":1.0,"planned":null}])"));
+
+  const CommandResult other = run("emit --template job.yaml -- " + script_ + " {micro_batch}");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("is another command than the plan's, which is: " + script_),
+            std::string::npos)
+      << other.err;
+}
+
 TEST_F(CommandTuneProcess, AProbeSaysWhatIsKnownAndWhoSaysSo) {
   const CommandResult probed =
       run("probe --target command --device cpu --devices 1 --threads 1 --micro-batch 8 --json -- " +
