@@ -100,6 +100,8 @@ struct TargetTraits {
   std::function<std::int64_t(const Candidate&)> bucket_elements;
   /// Whether the data ranks' collectives are carried out beside the passes.
   std::function<bool(const Candidate&)> overlaps;
+  /// Its kernels are the user's framework's: the scripts are only like them.
+  bool stand_in_kernels = false;
 };
 
 /// Fills {name} placeholders of a rule's text or fix: every axis of the candidate by its flag's
