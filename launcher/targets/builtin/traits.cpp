@@ -1,5 +1,6 @@
 #include "launcher/targets/builtin/traits.h"
 
+#include "estimator/spec/axis_values.h"
 #include "launcher/targets/builtin/rules.h"
 
 namespace planwright::targets::builtin {
@@ -57,9 +58,6 @@ std::vector<Holding> holdings() {
   };
 }
 
-/// Ranks along an axis. Rules and the devices say which of them a problem can have.
-const std::vector<int> kDegrees{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 64};
-
 /// Every kind; of those that count blocks a few counts far apart, which a free axis takes.
 std::vector<Recompute> recomputes() {
   using enum RecomputeKind;
@@ -72,10 +70,8 @@ std::vector<Recompute> recomputes() {
 
 SupportedAxes axes() {
   SupportedAxes axes;
-  axes.tp = kDegrees;
-  axes.pp = kDegrees;
+  axes.tp = axes.pp = axes.hsdp = usual_degrees();
   axes.zero = {0, 1, 2, 3};
-  axes.hsdp = kDegrees;
   axes.sp = {false, true};
   axes.schedule = {Schedule::gpipe, Schedule::one_f_one_b};
   axes.recompute = recomputes();
