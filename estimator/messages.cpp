@@ -135,8 +135,19 @@ struct InBuckets {
   double buckets = 0, elements = 0;
 };
 
-/// What a micro-batch gathers with ZeRO 3, each bucket as often as its units are used.
+InBuckets buckets_of(const FlatLayout& layout) {
+  return {static_cast<double>(layout.buckets.size()), static_cast<double>(layout.numel)};
+}
+
+/// Frozen ones too.
+InBuckets every_bucket(const MessageContext& c) {
+  const InBuckets frozen = buckets_of(c.frozen), trained = buckets_of(c.layout);
+  return {frozen.buckets + trained.buckets, frozen.elements + trained.elements};
+}
+
+/// What a micro-batch gathers, each bucket as often as its units are used, or once.
 InBuckets gathered(const MessageContext& c) {
+  if (c.sharding.gathering != Gathering::each_use) return every_bucket(c);
   std::vector<double> times(static_cast<std::size_t>(c.part.head_unit()) + 1, 0);
   const auto unit = [&](std::int64_t layer) -> double& {
     return times[static_cast<std::size_t>(c.part.block_unit(c.part.first_layer + layer))];
@@ -170,17 +181,34 @@ InBuckets partial_gradients(const FlatLayout& layout) {
   return all;
 }
 
+/// Weights of the shards: of every unit in each micro-batch, or once per step.
+void add_gathering(StageQuantities& q, const MessageContext& c, const Collector& collect,
+                   const Party& shard) {
+  const auto gather = [&](std::vector<Messages>& to, const InBuckets& all) {
+    const double e = static_cast<double>(bytes_of(c.sharding.gathered));
+    collect.gather(to, shard, all.buckets, e * all.elements);
+  };
+  switch (c.sharding.gathering) {
+    case Gathering::none:
+      return;
+    case Gathering::after_step:
+      return gather(q.messages, buckets_of(c.layout));
+    case Gathering::each_step:
+      return gather(q.messages, every_bucket(c));
+    case Gathering::each_use:
+    case Gathering::each_micro_batch:
+      return gather(c.overlap ? q.beside : q.waited, gathered(c));
+  }
+}
+
 void add_data_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
-  const PrecisionRecipe& recipe = c.problem.workload.recipe;
-  const double g = static_cast<double>(bytes_of(recipe.gradient));
-  const double e = static_cast<double>(bytes_of(recipe.storage));
-  const double buckets = static_cast<double>(c.layout.buckets.size());
-  const double numel = static_cast<double>(c.layout.numel);
+  const double g = static_cast<double>(bytes_of(c.sharding.reduced));
+  const auto [buckets, numel] = buckets_of(c.layout);
   const int shards = shard_ranks(c.candidate), tp = c.candidate.tp;
   const Party shard = collect.party(shards, tp);
   const Party replica = collect.party(c.candidate.dp / shards, tp * shards);
 
-  const bool per_micro_batch = c.candidate.zero >= 2;
+  const bool per_micro_batch = c.sharding.each_micro_batch;
   auto& waited = per_micro_batch ? q.waited : q.messages;
   auto& hidden = !c.overlap ? waited : per_micro_batch ? q.beside : q.beside_last_backward;
   if (const InBuckets partial = partial_gradients(c.layout); partial.buckets > 0) {
@@ -192,12 +220,7 @@ void add_data_messages(StageQuantities& q, const MessageContext& c, const Collec
   } else {
     collect.sum(hidden, replica, buckets, g * numel);
   }
-  if (c.candidate.zero == 3) {
-    const InBuckets all = gathered(c);
-    collect.gather(hidden, shard, all.buckets, e * all.elements);
-  } else if (shards > 1) {
-    collect.gather(q.messages, shard, buckets, e * numel);
-  }
+  add_gathering(q, c, collect, shard);
 }
 
 /// With a loss scale all ranks agree on whether a step is taken.
@@ -210,7 +233,7 @@ void add_agreement_message(StageQuantities& q, const MessageContext& c, const Co
 void add_embedding_message(StageQuantities& q, const MessageContext& c, const Collector& collect) {
   if (!shares_embedding(c.problem.model, c.part)) return;
   const Party ends = collect.party(2, c.candidate.tp * c.candidate.dp * (c.candidate.pp - 1));
-  const double g = static_cast<double>(bytes_of(c.problem.workload.recipe.gradient));
+  const double g = static_cast<double>(bytes_of(c.sharding.reduced));
   for (const FlatBucket& bucket : c.layout.buckets) {
     if (!bucket.shared) continue;
     const std::int64_t slice = bucket.numel / c.layout.ranks;  // what a shard holds, exactly

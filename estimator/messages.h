@@ -17,14 +17,15 @@ struct MessageContext {
   const FlatLayout& frozen;
   Transport transport = Transport::gloo;
   bool overlap = true;
+  Sharding sharding{};
 };
 
 /// Index of the innermost link that joins `span` neighbouring devices.
 int innermost_link(const ClusterSpec& cluster, int span);
 
 /// Fills the stage's four lists of messages (docs/runtime.md): between tensor ranks and between
-/// stages for every micro-batch, between data ranks for every step, or with ZeRO 2 and 3 for every
-/// micro-batch too.
+/// stages for every micro-batch, between data ranks for every step, or where they reduce or gather
+/// in every micro-batch for each of these.
 void add_messages(StageQuantities& stage, const MessageContext& context);
 
 }  // namespace planwright::estimator

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "estimator/holdings.h"
 #include "estimator/messages.h"
-#include "estimator/spec/factored_moments.h"
 #include "estimator/spec/flat_layout.h"
 #include "estimator/spec/rank_grid.h"
 #include "estimator/spec/recompute_plan.h"
@@ -30,16 +30,17 @@ struct StageKey {
   Recompute recompute;
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::plain;
-  int zero = 0;  ///< 0 unless gradients or parameters are sharded
+  // As long as nothing comes and goes with the units, these but for `made` are as they stand here.
+  Sharding sharding{};
   bool overlap = true;
-  bool by_unit = false;
   int ranks = 1;
   std::int64_t bucket_elements = 0;
+  std::vector<std::int64_t> growing{};
 
   auto tie() const {
     return std::tie(stage, stages, first_layer, layers, tp, micro_batch, sp, schedule,
-                    micro_batches, recompute.kind, recompute.k, attention, loss, zero, overlap,
-                    by_unit, ranks, bucket_elements);
+                    micro_batches, recompute.kind, recompute.k, attention, loss, sharding, overlap,
+                    ranks, bucket_elements, growing);
   }
   bool operator<(const StageKey& other) const { return tie() < other.tie(); }
 };
@@ -100,45 +101,14 @@ StageRow stage_row(const StageStep& step) {
   return row;
 }
 
-/// A stage's trained and frozen tensors.
-struct Layouts {
-  const FlatLayout& trained;
-  const FlatLayout& frozen;
-};
-
-std::int64_t elements_of(const Holding& holding, const Problem& problem, const Layouts& layouts,
-                         const Candidate& candidate) {
-  const bool sharded = holding.sharded_by && holding.sharded_by(candidate) == ShardedBy::data_ranks;
-  switch (holding.of) {
-    case HoldingOf::flat_parameters:
-      return sharded ? layouts.trained.shard_numel() : layouts.trained.numel;
-    case HoldingOf::frozen_parameters:
-      return sharded ? layouts.frozen.shard_numel() : layouts.frozen.numel;
-    case HoldingOf::rope_table: {
-      const ModelSpec& model = problem.model;
-      const bool rotary = model.positions == Positions::rotary;
-      return rotary ? problem.workload.seq * model.runs.front().block.head_dim : 0;
-    }
-    case HoldingOf::step_counters:
-      return 1;
-    case HoldingOf::factored_moments:
-      return factored_elements(layouts.trained);
-  }
-  throw std::logic_error("elements_of: unknown holding");
-}
-
 void add_holdings(StageQuantities& q, const Problem& problem, const TargetTraits& traits,
                   const Layouts& layouts, const Candidate& candidate) {
-  for (const Holding& holding : traits.holdings) {
-    if (holding.when && !holding.when(problem, candidate)) continue;
-    const Bytes bytes{elements_of(holding, problem, layouts, candidate) * holding.copies *
-                      holding.bytes_each(problem.workload.recipe)};
-    for (PhaseBytes& phase : q.phases) {
-      if (phase.phase < holding.from || holding.to < phase.phase) continue;
-      phase.tensors[holding.account] += bytes;
-      phase.kernels[holding.account] += bytes;
-      if (phase.product) (*phase.product)[holding.account] += bytes;
-    }
+  const auto held = held_bytes(problem, traits, candidate, layouts);
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    PhaseBytes& phase = q.phases[i];
+    phase.tensors += held[i];
+    phase.kernels += held[i];
+    if (phase.product) *phase.product += held[i];
   }
   q.loaded = q.phases[static_cast<std::size_t>(Phase::load)].tensors;
 }
@@ -217,7 +187,7 @@ struct QuantityTable::Rows {
   std::map<LayoutKey, FlatLayout> layouts;
 
   const FlatLayout& layout(const Candidate& c, const ModelPart& part) {
-    const bool by_unit = c.zero == 3;
+    const bool by_unit = traits.sharding(problem, c).by_unit;
     const Bucketing bucketing{by_unit ? 0 : traits.bucket_elements(c), by_unit};
     const LayoutKey key{false, part.first_layer, part.layers,    c.tp,
                         c.sp,  by_unit,          shard_ranks(c), bucketing.elements};
@@ -227,7 +197,7 @@ struct QuantityTable::Rows {
   }
 
   const FlatLayout& frozen(const Candidate& c, const ModelPart& part) {
-    const int ranks = c.zero == 3 ? shard_ranks(c) : 1;
+    const int ranks = traits.sharding(problem, c).shards_weights() ? shard_ranks(c) : 1;
     const auto [found, fresh] =
         layouts.try_emplace({true, part.first_layer, part.layers, c.tp, c.sp, true, ranks, 0});
     if (fresh) found->second = frozen_layout(problem.model, part, ranks);
@@ -248,16 +218,17 @@ struct QuantityTable::Rows {
                  .micro_batches = step.micro_batches,
                  .recompute = c.recompute,
                  .attention = c.attention,
-                 .loss = c.loss};
+                 .loss = c.loss,
+                 .growing = step.growing};
     if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
       key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp + 2);
     }
-    if (step.zero >= 2) {
-      key.zero = step.zero;
+    key.sharding.made = step.sharding.made;
+    if (step.sharding.buckets || step.sharding.gathers_units()) {
+      key.sharding = step.sharding;
       key.overlap = step.overlap;
-      key.by_unit = c.zero == 3;
       key.ranks = both.trained.ranks;
-      key.bucket_elements = key.by_unit ? 0 : traits.bucket_elements(c);
+      key.bucket_elements = step.sharding.by_unit ? 0 : traits.bucket_elements(c);
     }
     const auto [found, fresh] = stages.try_emplace(key);
     if (fresh) found->second = stage_row(step);
@@ -266,6 +237,7 @@ struct QuantityTable::Rows {
 
   StageQuantities quantify_stage(const Candidate& c, int number) {
     const ModelPart part = model_part(problem.model, c, rank_at(c, {0, 0, number}));
+    const Sharding sharding = traits.sharding(problem, c);
     const FlatLayout& flat = layout(c, part);
     const Layouts both{flat, frozen(c, part)};
     const StageRow& row = stage(c, number, part, both);
@@ -276,14 +248,14 @@ struct QuantityTable::Rows {
     q.backward = row.backward;
     q.recompute = row.recompute;
     q.head = row.head;
-    const double numel = static_cast<double>(c.zero >= 2 ? flat.shard_numel() : flat.numel);
+    const double numel = static_cast<double>(sharding.buckets ? flat.shard_numel() : flat.numel);
     q.step.bytes = numel * static_cast<double>(bytes_of(problem.workload.recipe.gradient));
     q.step.launches = 1;  // the flat gradient is zeroed
     q.optimizer_bytes =
         static_cast<double>(flat.shard_numel()) * optimizer_bytes_each(problem.workload);
     q.optimizer_launches = static_cast<double>(flat.buckets.size());
     add_messages(q, {problem, c, part, step_shape(problem, traits, c), flat, both.frozen,
-                     traits.transport(problem.cluster.device.kind), traits.overlaps(c)});
+                     traits.transport(problem.cluster.device.kind), traits.overlaps(c), sharding});
     return q;
   }
 };

@@ -4,41 +4,14 @@
 #include <cstddef>
 #include <vector>
 
+#include "estimator/holdings.h"
 #include "estimator/spec/pipeline.h"
 #include "estimator/spec/recompute_plan.h"
 #include "estimator/step_script.h"
+#include "estimator/unit_windows.h"
 
 namespace planwright::estimator {
 namespace {
-
-/// What data parallelism does around one unit: bytes of each bucket, in order.
-struct UnitWindows {
-  std::vector<std::int64_t> gathered;   ///< parameters, before the unit is used (ZeRO 3)
-  std::vector<std::int64_t> opened;     ///< gradients that it is the first to add to (ZeRO 2, 3)
-  std::vector<std::int64_t> completed;  ///< gradients that it completes (ZeRO 2, 3)
-  bool operator==(const UnitWindows&) const = default;
-};
-
-std::vector<UnitWindows> windows_of(const StageStep& step) {
-  std::vector<UnitWindows> units(static_cast<std::size_t>(step.part.head_unit()) + 1);
-  const std::int64_t e = bytes_of(step.storage), g = step.shape.g();
-  if (step.zero >= 3) {
-    for (std::size_t unit = 0; unit < units.size(); ++unit) {
-      for (const FlatLayout* layout : {&step.frozen, &step.layout}) {
-        for (const std::size_t bucket : layout->read_by[unit]) {
-          units[unit].gathered.push_back(e * layout->buckets[bucket].numel);
-        }
-      }
-    }
-  }
-  if (step.zero >= 2) {
-    for (const FlatBucket& bucket : step.layout.buckets) {
-      units[static_cast<std::size_t>(bucket.opened_by)].opened.push_back(g * bucket.numel);
-      units[static_cast<std::size_t>(bucket.completed_by)].completed.push_back(g * bucket.numel);
-    }
-  }
-  return units;
-}
 
 /// A block's turn, forwards or backwards, as far as its bytes depend on it.
 struct Turn {
@@ -84,9 +57,11 @@ class StageRun {
   void plan_backward();
   static void link(std::vector<Turn>& turns);
 
-  void enter(const UnitWindows& own, const UnitWindows* next);
-  void gather(const UnitWindows& unit);
+  enum class Pass { forward, backward };
+  void enter(const UnitWindows& own, const UnitWindows* next, Pass pass);
+  void gather(const UnitWindows& unit, Pass pass);
   void leave(const UnitWindows& own);
+  void release(const UnitWindows& own);
   void open(const UnitWindows& own);
   void complete(const UnitWindows& own);
 
@@ -111,6 +86,7 @@ class StageRun {
   Simulator simulator_;
   bool gathered_ahead_ = false;  ///< the coming unit's parameters are there
   std::int64_t summing_ = 0;     ///< bytes of the bucket whose sum is under way
+  bool grown_ = false;           ///< a backward has been
 };
 
 /// Each turn gathers ahead for the one after it.
@@ -140,28 +116,40 @@ void StageRun::plan_backward() {
   link(backward_);
 }
 
-void StageRun::enter(const UnitWindows& own, const UnitWindows* next) {
-  if (!gathered_ahead_) gather(own);
+void StageRun::enter(const UnitWindows& own, const UnitWindows* next, Pass pass) {
+  if (!gathered_ahead_) gather(own, pass);
   gathered_ahead_ = s_.overlap && next != nullptr;
-  if (gathered_ahead_) gather(*next);
+  if (gathered_ahead_) gather(*next, pass);
 }
 
-void StageRun::gather(const UnitWindows& unit) {
+void StageRun::gather(const UnitWindows& unit, Pass pass) {
   for (const std::int64_t bytes : unit.gathered) make(parameters(bytes));
+  if (pass == Pass::backward) return;
+  for (const std::int64_t bytes : unit.kept) make(parameters(bytes));
 }
 
 void StageRun::leave(const UnitWindows& own) {
   for (const std::int64_t bytes : own.gathered) drop(parameters(bytes));
 }
 
+void StageRun::release(const UnitWindows& own) {
+  for (const std::int64_t bytes : own.kept) drop(parameters(bytes));
+}
+
 void StageRun::open(const UnitWindows& own) {
+  if (!grown_) make(gradients(own.growing));
   for (const std::int64_t bytes : own.opened) make(gradients(bytes));
 }
 
 void StageRun::complete(const UnitWindows& own) {
-  for (const std::int64_t bytes : own.completed) {
+  for (const auto& [made, reduced] : own.completed) {
     drop(gradients(summing_));
-    summing_ = bytes;
+    summing_ = made;
+    if (s_.sharding.reduced_apart) {
+      make(gradients(reduced));
+      drop(gradients(made));
+      summing_ = reduced;
+    }
     if (s_.overlap) continue;
     drop(gradients(summing_));
     summing_ = 0;
@@ -169,7 +157,11 @@ void StageRun::complete(const UnitWindows& own) {
 }
 
 void StageRun::take(const Turn& t) {
-  enter(*t.own, t.next);
+  const bool backward =
+      t.kind == Turn::Kind::rebuild_and_backward || t.kind == Turn::Kind::backward;
+  const bool forward = t.kind == Turn::Kind::forward_kept || t.kind == Turn::Kind::forward_dropped;
+  enter(*t.own, t.next, forward ? Pass::forward : Pass::backward);
+  if (backward) open(*t.own);
   switch (t.kind) {
     case Turn::Kind::forward_kept:
       simulator_.run(block_forward(s_.shape, *t.block, Keep::state));
@@ -181,20 +173,18 @@ void StageRun::take(const Turn& t) {
       simulator_.run(block_rebuild(s_.shape, *t.block, true));
       break;
     case Turn::Kind::rebuild_and_backward:
-      open(*t.own);
       simulator_.run(block_rebuild(s_.shape, *t.block, false));
       simulator_.run(block_backward(s_.shape, *t.block));
       break;
     case Turn::Kind::backward:
-      open(*t.own);
       simulator_.run(block_backward(s_.shape, *t.block));
       break;
   }
   if (!t.keeps_input) drop(hidden_rows(s_.shape, "x"));
   leave(*t.own);
-  if (t.kind == Turn::Kind::rebuild_and_backward || t.kind == Turn::Kind::backward) {
-    complete(*t.own);
-  }
+  if (!backward) return;
+  release(*t.own);
+  complete(*t.own);
 }
 
 /// Turns that look alike differ at most in the first: what it finds gathered or under way is what
@@ -216,7 +206,7 @@ void StageRun::forward() {
   gathered_ahead_ = false;
   if (s_.part.first) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
-    enter(unit, forward_.empty() ? nullptr : forward_.front().own);
+    enter(unit, forward_.empty() ? nullptr : forward_.front().own, Pass::forward);
     simulator_.run(embedding_forward(s_.shape));
     leave(unit);
   }
@@ -238,7 +228,7 @@ void StageRun::head() {
   const UnitWindows& unit = windows(s_.part.head_unit());
   const NormKind norm = s_.model.runs.back().block.norm;
   simulator_.enter(Phase::forward);
-  enter(unit, backward_.empty() ? nullptr : backward_.front().own);
+  enter(unit, backward_.empty() ? nullptr : backward_.front().own, Pass::backward);
   simulator_.run(head_forward(s_.shape, norm));
   const std::int64_t tokens = s_.shape.tokens();
   const LossChunks chunks = loss_chunks(s_.shape.loss, tokens);
@@ -259,12 +249,14 @@ void StageRun::backward() {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
     open(unit);
     simulator_.run(embedding_backward(s_.shape));
+    release(unit);
     complete(unit);
     drop(hidden_rows(s_.shape, "dy"));
     drop(token_ids(s_.shape, "ids"));
   }
   drop(gradients(summing_));
   summing_ = 0;
+  grown_ = true;
   if (s_.part.last) drop(token_ids(s_.shape, "targets"));
 }
 
@@ -276,7 +268,7 @@ void StageRun::hand_over(const Handover& h) {
   if (h.send_backward) drop(hidden_rows(s_.shape, "dx"));
 }
 
-/// All forwards are alike, and so are all backwards.
+/// All forwards are alike, and so are all backwards after the first.
 void StageRun::run_gpipe() {
   const bool first = s_.part.first, last = s_.part.last;
   simulator_.repeat(s_.micro_batches, [&] {
@@ -284,11 +276,13 @@ void StageRun::run_gpipe() {
     forward();
     if (!last) hand_over({.send_forward = true});
   });
-  simulator_.repeat(s_.micro_batches, [&] {
+  const auto back = [&] {
     if (!last) hand_over({.receive_backward = true});
     backward();
     if (!first) hand_over({.send_backward = true});
-  });
+  };
+  back();
+  simulator_.repeat(s_.micro_batches - 1, back);
 }
 
 /// Once the pipeline is full, every forward and backward in turn is like the one before: two of
@@ -346,9 +340,9 @@ StageStep stage_step(const Problem& problem, const TargetTraits& traits, const C
           .layout = layout,
           .frozen = frozen,
           .recompute = c.recompute,
-          .zero = c.zero >= 2 ? c.zero : 0,
+          .sharding = traits.sharding(problem, c),
           .overlap = traits.overlaps(c),
-          .storage = problem.workload.recipe.storage,
+          .growing = growing_bytes(problem, traits, c, layout),
           .schedule = c.schedule,
           .stage = number,
           .stages = c.pp,

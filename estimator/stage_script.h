@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "estimator/liveness.h"
 #include "estimator/spec/candidate.h"
@@ -9,8 +10,8 @@
 #include "estimator/spec/model_part.h"
 #include "estimator/step_shape.h"
 
-/// A stage's whole step: its micro-batches in the schedule's order, and the windows in which ZeRO's
-/// parameters and gradients are there (docs/runtime.md).
+/// A stage's whole step: its micro-batches in the schedule's order, and the windows in which
+/// gathered weights and buckets of gradients are there (Sharding; docs/runtime.md).
 namespace planwright::estimator {
 
 struct StageStep {
@@ -20,9 +21,9 @@ struct StageStep {
   const FlatLayout& layout;
   const FlatLayout& frozen;
   Recompute recompute;
-  int zero = 0;
+  Sharding sharding{};
   bool overlap = true;
-  DType storage = DType::fp32;
+  std::vector<std::int64_t> growing{};  ///< by unit: see growing_bytes
   Schedule schedule = Schedule::one_f_one_b;
   int stage = 0, stages = 1;
   std::int64_t micro_batches = 1;

@@ -27,6 +27,14 @@ inline std::string axis_text(const Offload& value) { return offload_text(value);
 template <class Enum>
 requires std::is_enum_v<Enum> std::string axis_text(Enum value) { return std::string(word(value)); }
 
+/// Degrees that a free axis of ranks takes. Rules and the devices say which of them a problem can
+/// have.
+inline const std::vector<int>& usual_degrees() {
+  static const std::vector<int> kDegrees{1,  2,  3,  4,  5,  6,  7,  8,  10,
+                                         12, 14, 16, 20, 24, 32, 40, 48, 64};
+  return kDegrees;
+}
+
 /// Ascending, each value once.
 template <class T>
 std::vector<T> canonical(std::vector<T> values) {

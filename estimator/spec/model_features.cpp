@@ -49,13 +49,21 @@ std::string described(ModelFeature feature) {
   return "";
 }
 
-Rule feature_rule(ModelFeature feature, const std::string& source) {
-  return {"runs_" + std::string(word(feature)),
-          [feature](const Problem& problem, const Candidate&) {
-            return has_feature(problem.model, feature);
-          },
-          "the model has " + described(feature) + ", which {target} does not run",
-          "its sizes are known to `planwright models` and to --job inference", source};
+/// One for each feature that is not among `known`.
+std::vector<Rule> rules_of(const std::vector<ModelFeature>& known, const std::string& prefix,
+                           const std::string& refusal, const std::string& source) {
+  std::vector<Rule> rules;
+  for (std::size_t i = 0; i < kWordCount<ModelFeature>; ++i) {
+    const auto feature = static_cast<ModelFeature>(i);
+    if (std::find(known.begin(), known.end(), feature) != known.end()) continue;
+    rules.push_back({prefix + std::string(word(feature)),
+                     [feature](const Problem& problem, const Candidate&) {
+                       return has_feature(problem.model, feature);
+                     },
+                     "the model has " + described(feature) + ", which " + refusal,
+                     "its sizes are known to `planwright models` and to --job inference", source});
+  }
+  return rules;
 }
 
 }  // namespace
@@ -102,14 +110,13 @@ bool has_feature(const ModelSpec& m, ModelFeature feature) {
 }
 
 std::vector<Rule> feature_rules(const std::vector<ModelFeature>& runs, const std::string& source) {
-  std::vector<Rule> rules;
-  for (std::size_t i = 0; i < kWordCount<ModelFeature>; ++i) {
-    const auto feature = static_cast<ModelFeature>(i);
-    if (std::find(runs.begin(), runs.end(), feature) == runs.end()) {
-      rules.push_back(feature_rule(feature, source));
-    }
-  }
-  return rules;
+  return rules_of(runs, "runs_", "{target} does not run", source);
+}
+
+std::vector<Rule> estimate_rules(const std::vector<ModelFeature>& estimated,
+                                 const std::string& source) {
+  return rules_of(estimated, "estimates_", "this version cannot estimate for target {target}",
+                  source);
 }
 
 }  // namespace planwright

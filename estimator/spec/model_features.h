@@ -6,7 +6,7 @@
 #include "estimator/spec/target_traits.h"
 
 /// What a model may have beyond a dense decoder of pre-norm blocks: each target says which of it it
-/// runs.
+/// runs, or which of it can be estimated for it.
 namespace planwright {
 
 enum class ModelFeature {
@@ -36,7 +36,13 @@ struct Words<ModelFeature> {
 
 bool has_feature(const ModelSpec& model, ModelFeature feature);
 
-/// One rule for each feature that is not among `runs`; `source` says where that is written.
+/// One rule for each feature that is not among `runs`, `runs_experts` and so on; `source` says
+/// where that is written.
 std::vector<Rule> feature_rules(const std::vector<ModelFeature>& runs, const std::string& source);
+
+/// The same of a target that may well run them, where it is the estimator that cannot: one rule for
+/// each feature that is not among `estimated`, `estimates_experts` and so on.
+std::vector<Rule> estimate_rules(const std::vector<ModelFeature>& estimated,
+                                 const std::string& source);
 
 }  // namespace planwright

@@ -11,34 +11,52 @@
 #include "estimator/spec/candidate.h"
 #include "estimator/spec/ledger.h"
 #include "estimator/spec/problem.h"
+#include "estimator/spec/sharding.h"
 #include "estimator/spec/words.h"
 
 namespace planwright {
+
+struct FlatTensor;
 
 /// What a holding has one element for.
 enum class HoldingOf {
   flat_parameters,    ///< every trained parameter, padding of the flat layout included
   frozen_parameters,  ///< the same of those that are not trained
+  trained,            ///< every trained parameter and no padding
+  frozen,             ///< every parameter that is not trained and no padding
+  trained_tensors,    ///< each trained tensor; of a fused matrix each of its parts
+  bucket,             ///< a bucket's elements (TargetTraits::bucket_elements), whatever the model
   rope_table,         ///< cosine and sine, seq × head_dim / 2 each (none with learned positions)
   step_counters,      ///< one scalar
   factored_moments,   ///< a row and a column statistic per matrix, vectors whole: Adafactor's
 };
 
-/// By what a holding's elements are divided.
-enum class ShardedBy { nothing, data_ranks };
+/// By what a holding's elements are divided. The last two are of parameters without padding, and
+/// of the rank that has most.
+enum class ShardedBy {
+  nothing,
+  data_ranks,   ///< all of them in a row, into equal parts
+  each_tensor,  ///< each tensor, fused ones part by part, into equal parts
+  each_row,     ///< each tensor's rows, of fused ones part by part
+};
 
 /// A tensor, or a family of tensors, that a target keeps from one phase to another. Data, so that
 /// someone who knows the target can check it line by line.
 struct Holding {
   Account account = Account::parameters;
   HoldingOf of = HoldingOf::flat_parameters;
-  std::int64_t (*bytes_each)(const PrecisionRecipe&) = nullptr;
+  std::function<std::int64_t(const PrecisionRecipe&)> bytes_each;
   int copies = 1;
   ShardedBy (*sharded_by)(const Candidate&) = nullptr;
   Phase from = Phase::load;
   Phase to = Phase::optimizer;
-  bool (*when)(const Problem&, const Candidate&) = nullptr;  ///< null: always
+  std::function<bool(const Problem&, const Candidate&)> when{};  ///< empty: always
   const char* source = "";
+  bool (*takes)(const FlatTensor&) = nullptr;  ///< of the tensors those; null: all
+  std::int64_t at_most = 0;                    ///< elements of one copy; 0: any number
+  /// Gradients that a step's first backward makes tensor by tensor, and that are whole from then
+  /// on; `from` is backward.
+  bool grows = false;
 };
 
 /// Whose order of allocations a step follows (estimator/liveness). in_place: docs/runtime.md;
@@ -100,8 +118,9 @@ struct TargetTraits {
   std::function<std::int64_t(const Candidate&)> bucket_elements;
   /// Whether the data ranks' collectives are carried out beside the passes.
   std::function<bool(const Candidate&)> overlaps;
-  bool stand_in_kernels =
-      false;  ///< its kernels are the user's framework's: the scripts are only like them
+  std::function<Sharding(const Problem&, const Candidate&)> sharding = flat_sharding;
+  /// Its kernels are the user's framework's: the scripts are only like them.
+  bool stand_in_kernels = false;
 };
 
 /// What a text may call by name: every axis of the candidate by its flag's name (`micro_batch`),

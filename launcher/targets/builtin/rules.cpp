@@ -6,7 +6,7 @@
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/model_features.h"
-#include "estimator/spec/model_part.h"
+#include "estimator/spec/recompute_rules.h"
 
 namespace planwright::targets::builtin {
 namespace {
@@ -151,33 +151,6 @@ std::vector<Rule> loss_rules() {
            },
            "the fused loss saves a wider copy of the logits, and with {precision} there is none",
            "use --loss plain, which is the same here, or chunked", kRuntime}};
-}
-
-/// Blocks that a way to recompute counts beyond those of the largest stage; negative if there are
-/// more. Nothing if it counts none.
-std::optional<std::int64_t> blocks_too_many(const Problem& p, const Candidate& c) {
-  if (c.recompute.k == 0 || c.pp > p.model.layers()) return std::nullopt;
-  const auto layers = stage_layers(p.model, c);
-  return c.recompute.k - *std::max_element(layers.begin(), layers.end());
-}
-
-/// The second and the third keep one plan from having two names: both are legal runs, but a search
-/// would try them twice.
-std::vector<Rule> recompute_rules() {
-  const auto counts_all = [](RecomputeKind kind) {
-    return [kind](const Problem& p, const Candidate& c) {
-      return c.recompute.kind == kind && blocks_too_many(p, c) == 0;
-    };
-  };
-  return {{"recompute_within_stage",
-           [](const Problem& p, const Candidate& c) { return blocks_too_many(p, c) > 0; },
-           "recompute {recompute} counts more blocks than any stage has",
-           "use a count of at most a stage's blocks, or --recompute full", kRuntime},
-          {"recompute_first_of_all", counts_all(RecomputeKind::first),
-           "recompute {recompute} is all blocks of every stage", "use --recompute full", kRuntime},
-          {"recompute_alternate_of_one", counts_all(RecomputeKind::alternate),
-           "recompute {recompute} is the first block of each stage alone",
-           "use --recompute first:1", kRuntime}};
 }
 
 std::vector<Rule> workload_rules() {
@@ -346,7 +319,7 @@ bool overlaps(const Candidate& candidate) {
 std::vector<Rule> rules() {
   std::vector<Rule> all;
   for (auto group : {feature_rules({}, kRuntime), tensor_rules(), pipeline_rules(), data_rules(),
-                     recompute_rules(), workload_rules(), recipe_rules(), model_rules(),
+                     recompute_rules(kRuntime), workload_rules(), recipe_rules(), model_rules(),
                      dropout_rules(), loss_rules()}) {
     std::move(group.begin(), group.end(), std::back_inserter(all));
   }

@@ -1,7 +1,7 @@
 #include "launcher/targets/builtin/traits.h"
 
+#include "estimator/spec/axis_values.h"
 #include "launcher/targets/builtin/rules.h"
-#include "launcher/targets/shared/degrees.h"
 
 namespace planwright::targets::builtin {
 namespace {
@@ -70,10 +70,8 @@ std::vector<Recompute> recomputes() {
 
 SupportedAxes axes() {
   SupportedAxes axes;
-  axes.tp = rank_degrees();
-  axes.pp = rank_degrees();
+  axes.tp = axes.pp = axes.hsdp = usual_degrees();
   axes.zero = {0, 1, 2, 3};
-  axes.hsdp = rank_degrees();
   axes.sp = {false, true};
   axes.schedule = {Schedule::gpipe, Schedule::one_f_one_b};
   axes.recompute = recomputes();

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "estimator/spec/axis_values.h"
 #include "estimator/spec/error.h"
 #include "launcher/placeholders.h"
-#include "launcher/targets/shared/degrees.h"
 
 namespace planwright::targets::command {
 namespace {
@@ -79,11 +79,11 @@ const std::vector<Axis>& all_axes() {
   static const std::vector<Axis> kAxes{
       {"tp", [](const Candidate& c) { return std::to_string(c.tp); },
        [](SupportedAxes& a, const Words& w, const Place& p) {
-         a.tp = numbers(w, rank_degrees(), p);
+         a.tp = numbers(w, usual_degrees(), p);
        }},
       {"pp", [](const Candidate& c) { return std::to_string(c.pp); },
        [](SupportedAxes& a, const Words& w, const Place& p) {
-         a.pp = numbers(w, rank_degrees(), p);
+         a.pp = numbers(w, usual_degrees(), p);
        }},
       {"vpp", [](const Candidate& c) { return std::to_string(c.vpp); }},
       {"cp", [](const Candidate& c) { return std::to_string(c.cp); }},
@@ -95,7 +95,7 @@ const std::vector<Axis>& all_axes() {
        }},
       {"hsdp", [](const Candidate& c) { return std::to_string(c.hsdp); },
        [](SupportedAxes& a, const Words& w, const Place& p) {
-         a.hsdp = numbers(w, rank_degrees(), p);
+         a.hsdp = numbers(w, usual_degrees(), p);
        }},
       {"micro_batch", [](const Candidate& c) { return std::to_string(c.micro_batch); },
        [](SupportedAxes&, const Words& w, const Place& p) {

@@ -1,0 +1,145 @@
+#include "estimator/holdings.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "estimator/spec/factored_moments.h"
+#include "estimator/spec/rank_grid.h"
+
+namespace planwright::estimator {
+namespace {
+
+bool applies(const Holding& holding, const Problem& problem, const Candidate& candidate) {
+  return !holding.when || holding.when(problem, candidate);
+}
+
+ShardedBy sharded_by(const Holding& holding, const Candidate& candidate) {
+  return holding.sharded_by == nullptr ? ShardedBy::nothing : holding.sharded_by(candidate);
+}
+
+std::int64_t divided(std::int64_t elements, std::int64_t ranks) {
+  return (elements + ranks - 1) / ranks;
+}
+
+/// Of one tensor, on the rank that has most of it.
+std::int64_t elements_of(const FlatTensor& tensor, ShardedBy by, std::int64_t ranks) {
+  if (by == ShardedBy::nothing || by == ShardedBy::data_ranks) return tensor.numel;
+  std::int64_t elements = 0;
+  for (const Stretch& part : tensor.rows) {
+    const std::int64_t columns = tensor.columns.count;
+    elements += by == ShardedBy::each_row ? divided(part.count, ranks) * columns
+                                          : divided(part.count * columns, ranks);
+  }
+  return elements;
+}
+
+/// Calls `use(tensor, elements)` for each tensor that the holding is of.
+template <class Use>
+void for_each_tensor(const Holding& holding, const Candidate& candidate, const FlatLayout& layout,
+                     const Use& use) {
+  const ShardedBy by = sharded_by(holding, candidate);
+  for (const FlatTensor& tensor : layout.tensors) {
+    if (holding.takes != nullptr && !holding.takes(tensor)) continue;
+    use(tensor, elements_of(tensor, by, shard_ranks(candidate)));
+  }
+}
+
+std::int64_t unpadded(const Holding& holding, const Candidate& candidate,
+                      const FlatLayout& layout) {
+  std::int64_t elements = 0;
+  for_each_tensor(holding, candidate, layout,
+                  [&](const FlatTensor&, std::int64_t each) { elements += each; });
+  const bool in_a_row = sharded_by(holding, candidate) == ShardedBy::data_ranks;
+  return in_a_row ? divided(elements, shard_ranks(candidate)) : elements;
+}
+
+std::int64_t tensors_of(const Holding& holding, const Candidate& candidate,
+                        const FlatLayout& layout) {
+  std::int64_t tensors = 0;
+  for_each_tensor(holding, candidate, layout, [&](const FlatTensor& tensor, std::int64_t) {
+    tensors += static_cast<std::int64_t>(tensor.rows.size());
+  });
+  return tensors;
+}
+
+std::int64_t padded(const Holding& holding, const Candidate& candidate, const FlatLayout& layout) {
+  const bool sharded = sharded_by(holding, candidate) == ShardedBy::data_ranks;
+  return sharded ? layout.shard_numel() : layout.numel;
+}
+
+std::int64_t rope_elements(const Problem& problem) {
+  const ModelSpec& model = problem.model;
+  const bool rotary = model.positions == Positions::rotary;
+  return rotary ? problem.workload.seq * model.runs.front().block.head_dim : 0;
+}
+
+std::int64_t elements_of(const Holding& holding, const Problem& problem, const TargetTraits& traits,
+                         const Candidate& candidate, const Layouts& layouts) {
+  switch (holding.of) {
+    case HoldingOf::flat_parameters:
+      return padded(holding, candidate, layouts.trained);
+    case HoldingOf::frozen_parameters:
+      return padded(holding, candidate, layouts.frozen);
+    case HoldingOf::trained:
+      return unpadded(holding, candidate, layouts.trained);
+    case HoldingOf::frozen:
+      return unpadded(holding, candidate, layouts.frozen);
+    case HoldingOf::trained_tensors:
+      return tensors_of(holding, candidate, layouts.trained);
+    case HoldingOf::bucket:
+      return traits.bucket_elements(candidate);
+    case HoldingOf::rope_table:
+      return rope_elements(problem);
+    case HoldingOf::step_counters:
+      return 1;
+    case HoldingOf::factored_moments:
+      return factored_elements(layouts.trained);
+  }
+  throw std::logic_error("elements_of: unknown holding");
+}
+
+/// Of an element of the holding.
+std::int64_t bytes_each(const Holding& holding, const Problem& problem) {
+  return holding.copies * holding.bytes_each(problem.workload.recipe);
+}
+
+}  // namespace
+
+std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const TargetTraits& traits,
+                                                 const Candidate& candidate,
+                                                 const Layouts& layouts) {
+  std::array<Ledger, kWordCount<Phase>> held{};
+  for (const Holding& holding : traits.holdings) {
+    if (!applies(holding, problem, candidate)) continue;
+    std::int64_t elements = elements_of(holding, problem, traits, candidate, layouts);
+    if (holding.at_most > 0) elements = std::min(elements, holding.at_most);
+    const Bytes bytes{elements * bytes_each(holding, problem)};
+    const Phase from = holding.grows ? Phase::reduce : holding.from;
+    for (std::size_t phase = 0; phase < held.size(); ++phase) {
+      const auto at = static_cast<Phase>(phase);
+      if (from <= at && at <= holding.to) held[phase][holding.account] += bytes;
+    }
+  }
+  return held;
+}
+
+std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
+                                        const Candidate& candidate, const FlatLayout& trained) {
+  std::vector<std::int64_t> units;
+  for (const Holding& holding : traits.holdings) {
+    if (!holding.grows || !applies(holding, problem, candidate)) continue;
+    std::vector<std::int64_t> elements(trained.read_by.size());
+    for_each_tensor(holding, candidate, trained, [&](const FlatTensor& tensor, std::int64_t each) {
+      elements[static_cast<std::size_t>(tensor.first_unit)] += each;
+    });
+    const bool in_a_row = sharded_by(holding, candidate) == ShardedBy::data_ranks;
+    const std::int64_t ranks = in_a_row ? shard_ranks(candidate) : 1;
+    units.resize(elements.size());
+    for (std::size_t unit = 0; unit < units.size(); ++unit) {
+      units[unit] += divided(elements[unit], ranks) * bytes_each(holding, problem);
+    }
+  }
+  return units;
+}
+
+}  // namespace planwright::estimator

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "estimator/spec/flat_layout.h"
+#include "estimator/spec/ledger.h"
+#include "estimator/spec/target_traits.h"
+
+/// The rows of TargetTraits::holdings in bytes.
+namespace planwright::estimator {
+
+/// A stage's trained and frozen tensors.
+struct Layouts {
+  const FlatLayout& trained;
+  const FlatLayout& frozen;
+};
+
+/// What is held in each phase, in the order of Phase; what grows only where no micro-batch runs, in
+/// reduce and optimizer.
+std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const TargetTraits& traits,
+                                                 const Candidate& candidate,
+                                                 const Layouts& layouts);
+
+/// Of what grows: bytes that the first backward of each unit makes. Empty if nothing grows.
+std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
+                                        const Candidate& candidate, const FlatLayout& trained);
+
+}  // namespace planwright::estimator

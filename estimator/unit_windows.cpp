@@ -1,0 +1,60 @@
+#include "estimator/unit_windows.h"
+
+#include <cstddef>
+
+namespace planwright::estimator {
+namespace {
+
+/// Units that stay gathered until their backward. What follows a unit is used twice before that.
+std::vector<bool> kept_units(const StageStep& step, std::size_t units) {
+  std::vector<bool> kept(units, step.sharding.gathering == Gathering::each_micro_batch);
+  std::int64_t between = 0;
+  for (std::size_t unit = units; unit-- > 0;) {
+    if (between < step.sharding.reuse_elements) kept[unit] = true;
+    for (const FlatLayout* layout : {&step.frozen, &step.layout}) {
+      for (const FlatTensor& tensor : layout->tensors) {
+        if (static_cast<std::size_t>(tensor.unit) == unit) between += 2 * tensor.numel;
+      }
+    }
+  }
+  kept.back() = false;  // the head's backward follows its forward at once
+  return kept;
+}
+
+void add_gathered(std::vector<UnitWindows>& units, const StageStep& step) {
+  const std::int64_t e = bytes_of(step.sharding.gathered);
+  const std::vector<bool> kept = kept_units(step, units.size());
+  for (const FlatLayout* layout : {&step.frozen, &step.layout}) {
+    std::vector<bool> there(layout->buckets.size());  // kept by a unit before
+    for (std::size_t unit = 0; unit < units.size(); ++unit) {
+      for (const std::size_t bucket : layout->read_by[unit]) {
+        if (there[bucket]) continue;
+        auto& to = kept[unit] ? units[unit].kept : units[unit].gathered;
+        to.push_back(e * layout->buckets[bucket].numel);
+        there[bucket] = kept[unit];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<UnitWindows> windows_of(const StageStep& step) {
+  std::vector<UnitWindows> units(static_cast<std::size_t>(step.part.head_unit()) + 1);
+  for (std::size_t unit = 0; unit < step.growing.size(); ++unit) {
+    units[unit].growing = step.growing[unit];
+  }
+  if (step.sharding.gathers_units()) add_gathered(units, step);
+  if (step.sharding.buckets) {
+    const std::int64_t made = bytes_of(step.sharding.made);
+    const std::int64_t reduced = bytes_of(step.sharding.reduced);
+    for (const FlatBucket& bucket : step.layout.buckets) {
+      units[static_cast<std::size_t>(bucket.opened_by)].opened.push_back(made * bucket.numel);
+      units[static_cast<std::size_t>(bucket.completed_by)].completed.push_back(
+          {made * bucket.numel, reduced * bucket.numel});
+    }
+  }
+  return units;
+}
+
+}  // namespace planwright::estimator
