@@ -55,6 +55,23 @@ Setting devices_setting(const Settings& settings) {
   return {"auto", kCommandLine, "--device"};
 }
 
+/// What of [launch] the target has no use for.
+void refuse_useless(const Settings& settings, const launcher::Target& target) {
+  const std::string& name = target.traits.name;
+  const Setting* command = settings.find(Table::launch, "command");
+  if (target.has_worker && command != nullptr) {
+    refuse({"", command->file, command->key},
+           fmt::format("is for targets that train with your script; {} has its own", name),
+           "--target command");
+  }
+  for (const char* key : {"flags", "template"}) {
+    const Setting* setting = settings.find(Table::launch, key);
+    if (setting == nullptr || name == kCommandTarget) continue;
+    refuse({"", setting->file, setting->key},
+           fmt::format("is for target command; {} writes its own files and flags", name));
+  }
+}
+
 /// Everything but the workload, which needs to know the candidate first.
 ProblemInput read_frame(const Settings& settings) {
   ProblemInput input;
@@ -62,6 +79,7 @@ ProblemInput read_frame(const Settings& settings) {
   input.user = read_user_command(settings);
   input.target = find_target(target == nullptr ? Setting{"builtin", "", ""} : *target, input.user,
                              command_setting(settings));
+  refuse_useless(settings, *input.target);
   input.problem.target = input.traits().name;
   input.problem.target_version = input.traits().version;
   input.problem.traits_revision = input.traits().revision;
