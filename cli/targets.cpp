@@ -3,14 +3,21 @@
 #include <fmt/core.h>
 
 #include "estimator/spec/problem.h"
+#include "launcher/targets/accelerate/traits.h"
 #include "launcher/targets/builtin/emit.h"
 #include "launcher/targets/command/target.h"
+#include "launcher/targets/deepspeed/traits.h"
+#include "launcher/targets/fsdp/traits.h"
+#include "launcher/targets/hf_trainer/traits.h"
+#include "launcher/targets/torchtitan/traits.h"
 
 namespace planwright::cli {
 namespace {
 
 const std::vector<launcher::Target>& registry() {
-  static const std::vector<launcher::Target> kTargets{targets::builtin::target()};
+  static const std::vector<launcher::Target> kTargets{
+      targets::builtin::target(),    targets::deepspeed::target(), targets::accelerate::target(),
+      targets::hf_trainer::target(), targets::fsdp::target(),      targets::torchtitan::target()};
   return kTargets;
 }
 

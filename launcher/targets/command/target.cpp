@@ -7,13 +7,15 @@
 #include <utility>
 
 #include "estimator/spec/error.h"
-#include "estimator/spec/model_features.h"
 #include "estimator/spec/sha256.h"
 #include "launcher/logs/generic_format.h"
 #include "launcher/placeholders.h"
 #include "launcher/shell.h"
 #include "launcher/targets/command/axes.h"
+#include "launcher/targets/shared/estimable.h"
 #include "launcher/targets/shared/launch.h"
+#include "launcher/targets/shared/stand_in.h"
+#include "launcher/targets/shared/torch_states.h"
 
 namespace planwright::targets::command {
 namespace {
@@ -111,45 +113,16 @@ std::vector<Holding> holdings() {
   };
 }
 
-/// Autocast's: half precision for products, everything that is kept in fp32. Source: PyTorch's
-/// documentation of torch.amp.
-std::optional<PrecisionRecipe> recipe(Precision precision) {
-  PrecisionRecipe kept;
-  switch (precision) {
-    case Precision::fp32:
-      return kept;
-    case Precision::bf16:
-      kept.compute = DType::bf16;
-      return kept;
-    case Precision::fp16:
-      kept.compute = DType::fp16;
-      return kept;
-    case Precision::fp64:
-    case Precision::fp8:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-/// 25 MiB of fp32 gradients: pytorch torch/nn/parallel/distributed.py, bucket_cap_mb @ v2.11.0.
-constexpr std::int64_t kBucketElements = 25 * 1024 * 1024 / 4;
+/// torch.nn.parallel.DistributedDataParallel's.
+constexpr std::int64_t kBucketMebibytes = 25;
 
 TargetTraits traits_of(const UserCommand& user, const std::string& place) {
-  TargetTraits traits;
-  traits.name = kCommandTarget;
-  traits.version = version_of(user);
+  TargetTraits traits = stand_in_traits(kCommandTarget, version_of(user));
   traits.holdings = holdings();
   traits.axes = supported_axes(user, place);
-  traits.rules = {flagged_values(user), named_accumulation(user)};
-  for (Rule& rule : feature_rules({}, kSource)) traits.rules.push_back(std::move(rule));
-  traits.recipe = recipe;
-  traits.kernels = [](DeviceKind) { return KernelSet::composed; };
-  traits.transport = [](DeviceKind kind) {
-    return kind == DeviceKind::cpu ? Transport::gloo : Transport::nccl;
-  };
-  traits.bucket_elements = [](const Candidate&) { return kBucketElements; };
-  traits.overlaps = [](const Candidate&) { return true; };
-  traits.stand_in_kernels = true;
+  traits.rules = joined({{flagged_values(user), named_accumulation(user)}, estimable_models()});
+  traits.recipe = torch_recipe;
+  traits.bucket_elements = [](const Candidate&) { return ddp_bucket_elements(kBucketMebibytes); };
   return traits;
 }
 

@@ -1,0 +1,240 @@
+#include "launcher/targets/deepspeed/holdings.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "estimator/spec/flat_layout.h"
+#include "launcher/targets/deepspeed/rules.h"
+
+namespace planwright::targets::deepspeed {
+namespace {
+
+constexpr const char* kZero12 =
+    "deepspeedai/DeepSpeed deepspeed/runtime/zero/stage_1_and_2.py @ 0.19.8";
+constexpr const char* kZero3 = "deepspeedai/DeepSpeed deepspeed/runtime/zero/stage3.py @ 0.19.8";
+constexpr const char* kOffload =
+    "deepspeedai/DeepSpeed deepspeed/runtime/zero/parameter_offload.py @ 0.19.8";
+constexpr const char* kFused =
+    "deepspeedai/DeepSpeed deepspeed/runtime/fp16/fused_optimizer.py @ 0.19.8";
+constexpr const char* kUnfused =
+    "deepspeedai/DeepSpeed deepspeed/runtime/fp16/unfused_optimizer.py @ 0.19.8";
+constexpr const char* kBf16 = "deepspeedai/DeepSpeed deepspeed/runtime/bf16_optimizer.py @ 0.19.8";
+constexpr const char* kEngine = "deepspeedai/DeepSpeed deepspeed/runtime/engine.py @ 0.19.8";
+constexpr const char* kAdam = "deepspeedai/DeepSpeed deepspeed/ops/adam/fused_adam.py @ 0.19.8";
+constexpr const char* kLion = "deepspeedai/DeepSpeed deepspeed/ops/lion/fused_lion.py @ 0.19.8";
+
+/// Elements of zero 0's bucket: MEMORY_OPT_ALLREDUCE_SIZE of engine.py.
+constexpr std::int64_t kPlainBucket = 500'000'000;
+/// As zero_optimization (config.h) writes them.
+constexpr std::int64_t kSubGroup = 1'000'000'000;
+constexpr std::int64_t kPersistent = 100'000;
+constexpr std::int64_t kReuse = 1'000'000'000;
+
+constexpr Phase kLoad = Phase::load;
+constexpr Phase kForward = Phase::forward;
+constexpr Phase kBackward = Phase::backward;
+constexpr Phase kReduce = Phase::reduce;
+constexpr Phase kEnd = Phase::optimizer;
+
+std::int64_t weight(const PrecisionRecipe& r) { return bytes_of(r.compute); }
+std::int64_t sum(const PrecisionRecipe& r) { return bytes_of(r.gradient); }
+std::int64_t stepped(const PrecisionRecipe& r) { return bytes_of(r.master.value_or(r.compute)); }
+std::int64_t state(const PrecisionRecipe& r) { return bytes_of(r.state); }
+std::int64_t two_states(const PrecisionRecipe& r) { return 2 * bytes_of(r.state); }
+std::int64_t scalar(const PrecisionRecipe&) { return 4; }
+
+ShardedBy whole(const Candidate&) { return ShardedBy::nothing; }
+ShardedBy flat(const Candidate&) { return ShardedBy::data_ranks; }
+ShardedBy tensors(const Candidate&) { return ShardedBy::each_tensor; }
+ShardedBy with_three(const Candidate& c) { return c.zero == 3 ? tensors(c) : whole(c); }
+ShardedBy with_one(const Candidate& c) {
+  return c.zero == 0 ? whole(c) : c.zero == 3 ? tensors(c) : flat(c);
+}
+
+/// What a row's condition looks at.
+struct Case {
+  const Problem& problem;
+  const Candidate& candidate;
+  PrecisionRecipe types;
+
+  bool at(int zero) const { return candidate.zero == zero; }
+  bool narrow() const { return bytes_of(types.compute) == 2; }
+  bool wide_sums() const { return types.gradient != types.compute; }
+  bool cuda() const { return problem.cluster.device.kind == DeviceKind::cuda; }
+  bool accumulates() const { return accumulation(problem, candidate) > 1; }
+  bool has(OptimizerKind kind) const { return problem.workload.optimizer == kind; }
+  /// bf16 that is summed in fp32 has a class of its own.
+  bool in_bf16_optimizer() const { return at(1) && wide_sums() && types.compute == DType::bf16; }
+  bool in_fused_optimizer() const { return narrow() && cuda() && has(OptimizerKind::adamw); }
+  bool in_flat_optimizer() const { return (at(1) || at(2)) && !in_bf16_optimizer(); }
+};
+
+bool zero0_unfused(const Case& c) { return c.at(0) && !c.in_fused_optimizer(); }
+bool zero0_fused(const Case& c) { return c.at(0) && c.in_fused_optimizer(); }
+bool zero0_narrow(const Case& c) { return c.at(0) && c.narrow(); }
+bool zero0_reduces(const Case& c) { return c.at(0) && c.candidate.dp > 1; }
+bool zero1_narrow(const Case& c) { return c.at(1) && !c.wide_sums(); }
+bool zero1_wide(const Case& c) { return c.at(1) && c.wide_sums() && !c.in_bf16_optimizer(); }
+bool zero2_narrow(const Case& c) { return c.at(2) && !c.wide_sums(); }
+bool zero2_wide(const Case& c) { return c.at(2) && c.wide_sums(); }
+bool zero2_adds(const Case& c) { return zero2_narrow(c) && c.accumulates(); }
+bool zero3(const Case& c) { return c.at(3); }
+bool zero3_narrow(const Case& c) { return c.at(3) && c.narrow() && !c.wide_sums(); }
+bool flattens(const Case& c) { return c.narrow() && (zero1_narrow(c) || zero2_narrow(c)); }
+bool in_bf16_optimizer(const Case& c) { return c.in_bf16_optimizer(); }
+bool in_flat_optimizer(const Case& c) { return c.in_flat_optimizer(); }
+bool has_buffer(const Case& c) { return c.in_flat_optimizer() && !zero1_wide(c); }
+bool has_second_buffer(const Case& c) { return has_buffer(c) && overlaps(c.candidate); }
+bool has_master(const Case& c) { return c.narrow() || c.at(1) || c.at(2); }
+bool is_adamw(const Case& c) { return c.has(OptimizerKind::adamw); }
+bool is_lion(const Case& c) { return c.has(OptimizerKind::lion); }
+bool counts_tensors(const Case& c) { return is_adamw(c) && c.at(0) && !c.cuda(); }
+bool counts_once(const Case& c) { return is_adamw(c) && !c.at(0) && !c.cuda(); }
+
+/// Of a fused matrix each part is a tensor of the model's.
+bool stays_gathered(const FlatTensor& t) {
+  return std::all_of(t.rows.begin(), t.rows.end(), [&](const Stretch& part) {
+    return part.count * t.columns.count <= kPersistent;
+  });
+}
+
+constexpr bool kGrows = true, kAtOnce = false;
+
+struct Row {
+  Account account;
+  HoldingOf of;
+  std::int64_t (*bytes_each)(const PrecisionRecipe&);
+  ShardedBy (*sharded_by)(const Candidate&);
+  Phase from, to;
+  bool (*when)(const Case&);
+  const char* source;
+  bool grows = false;
+  std::int64_t at_most = 0;
+  bool (*takes)(const FlatTensor&) = nullptr;
+};
+
+const std::vector<Row>& rows() {
+  using enum Account;
+  using enum HoldingOf;
+  static const std::vector<Row> kRows{
+      // account    of      bytes   by          from   to    when     source
+      {parameters, trained, weight, with_three, kLoad, kEnd, nullptr, kZero12},
+      {parameters, frozen, weight, with_three, kLoad, kEnd, nullptr, kZero3},
+      {parameters, trained, weight, whole, kLoad, kBackward, zero3, kOffload, kAtOnce, 0,
+       stays_gathered},
+      {optimizer, trained, stepped, with_one, kLoad, kEnd, has_master, kZero12},
+      {optimizer, trained, two_states, with_one, kLoad, kEnd, is_adamw, kAdam},
+      {optimizer, trained, state, with_one, kLoad, kEnd, is_lion, kLion},
+      {optimizer, trained_tensors, scalar, whole, kLoad, kEnd, counts_tensors, kUnfused},
+      {optimizer, step_counters, scalar, whole, kLoad, kEnd, counts_once, kZero12},
+
+      // Zero 0: copies of .grad are reduced, and the step goes over others in fp32. FusedAdam's
+      // wrapper makes them each and then all as one, and frees .grad; the other one does neither.
+      {gradients, trained, weight, whole, kBackward, kEnd, zero0_unfused, kUnfused, kGrows},
+      {gradients, trained, weight, whole, kBackward, kReduce, zero0_fused, kFused, kGrows},
+      {gradients, trained, stepped, whole, kReduce, kReduce, zero0_fused, kFused},
+      {gradients, trained, stepped, whole, kReduce, kEnd, zero0_narrow, kFused},
+      {communication, trained, weight, whole, kReduce, kReduce, zero0_reduces, kEngine, kAtOnce,
+       kPlainBucket},
+
+      // Zero 1: .grad is whole until the last micro-batch, or its sums in fp32 are. For bf16 these
+      // are a class of their own, which keeps both until it has stepped.
+      {gradients, trained, weight, whole, kBackward, kBackward, zero1_narrow, kZero12, kGrows},
+      {gradients, trained, sum, whole, kBackward, kBackward, zero1_wide, kZero12, kGrows},
+      {gradients, trained, sum, whole, kLoad, kEnd, in_bf16_optimizer, kBf16},
+      {gradients, trained, weight, whole, kBackward, kEnd, in_bf16_optimizer, kBf16, kGrows},
+      {communication, trained, sum, whole, kReduce, kReduce, in_bf16_optimizer, kEngine, kAtOnce,
+       kPlainBucket},
+
+      // Zero 1 and 2: through buckets into the own part, which the step copies as one and widens.
+      // With zero 2 each micro-batch has a part, and the next one's is added to it.
+      {gradients, trained, weight, flat, kReduce, kReduce, zero1_narrow, kZero12},
+      {gradients, trained, sum, flat, kBackward, kReduce, zero2_narrow, kZero12},
+      {gradients, trained, sum, flat, kForward, kBackward, zero2_adds, kZero12},
+      {gradients, trained, sum, flat, kBackward, kBackward, zero2_wide, kZero12},
+      {gradients, trained, sum, flat, kReduce, kReduce, flattens, kZero12},
+      {gradients, trained, stepped, flat, kReduce, kEnd, in_flat_optimizer, kZero12},
+      {communication, bucket, sum, whole, kBackward, kReduce, zero1_wide, kZero12},
+      {communication, bucket, weight, whole, kBackward, kReduce, has_buffer, kZero12},
+      {communication, bucket, weight, whole, kBackward, kReduce, has_second_buffer, kZero12},
+
+      // Zero 3: the own part and the bucket are there for good, and so many elements are copied as
+      // one, widened and stepped at a time.
+      {gradients, trained, sum, tensors, kLoad, kEnd, zero3, kZero3},
+      {gradients, trained, sum, tensors, kReduce, kReduce, zero3_narrow, kZero3, kAtOnce,
+       kSubGroup},
+      {gradients, trained, stepped, tensors, kReduce, kEnd, zero3, kZero3, kAtOnce, kSubGroup},
+      {communication, bucket, weight, whole, kLoad, kEnd, zero3, kZero3},
+  };
+  return kRows;
+}
+
+Holding holding_of(const Row& row, const Use& use) {
+  Holding holding;
+  holding.account = row.account;
+  holding.of = row.of;
+  holding.bytes_each = [types = use.types, bytes = row.bytes_each](const PrecisionRecipe& recipe) {
+    return bytes(types(recipe));
+  };
+  holding.sharded_by = row.sharded_by;
+  holding.from = row.from;
+  holding.to = row.to;
+  holding.when = [used = use.used, types = use.types, when = row.when](const Problem& p,
+                                                                       const Candidate& c) {
+    if (!used(c)) return false;
+    return when == nullptr || when({p, c, types(p.workload.recipe)});
+  };
+  holding.source = row.source;
+  holding.takes = row.takes;
+  holding.at_most = row.at_most;
+  holding.grows = row.grows;
+  return holding;
+}
+
+}  // namespace
+
+std::optional<PrecisionRecipe> recipe(Precision precision) {
+  const auto computed_in = [](DType type, std::optional<DType> master) {
+    return PrecisionRecipe{type, type, type, master, DType::fp32};
+  };
+  switch (precision) {
+    case Precision::fp32:
+      return computed_in(DType::fp32, std::nullopt);
+    case Precision::bf16:
+      return computed_in(DType::bf16, DType::fp32);
+    case Precision::fp16:
+      return computed_in(DType::fp16, DType::fp32);
+    case Precision::fp64:
+    case Precision::fp8:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+PrecisionRecipe default_types(const PrecisionRecipe& kept) {
+  PrecisionRecipe types{kept.compute, kept.compute, kept.compute, std::nullopt, DType::fp32};
+  if (bytes_of(kept.compute) == 2) types.master = DType::fp32;
+  return types;
+}
+
+std::vector<Holding> holdings(const Use& use) {
+  std::vector<Holding> all;
+  std::transform(rows().begin(), rows().end(), std::back_inserter(all),
+                 [&](const Row& row) { return holding_of(row, use); });
+  return all;
+}
+
+Sharding sharding(const Problem& problem, const Candidate& candidate) {
+  const DType type = problem.workload.recipe.compute;
+  Sharding sharding{.gathered = type, .made = type, .reduced = type};
+  sharding.each_micro_batch = candidate.zero >= 2;
+  if (candidate.zero > 0) sharding.gathering = Gathering::after_step;
+  if (candidate.zero == 3) {
+    sharding.gathering = Gathering::each_use;
+    sharding.reuse_elements = kReuse;
+    sharding.by_unit = true;
+  }
+  return sharding;
+}
+
+}  // namespace planwright::targets::deepspeed

@@ -1,0 +1,44 @@
+#include "launcher/targets/deepspeed/traits.h"
+
+#include "estimator/spec/axis_values.h"
+#include "launcher/targets/deepspeed/emit.h"
+#include "launcher/targets/deepspeed/holdings.h"
+#include "launcher/targets/deepspeed/log.h"
+#include "launcher/targets/deepspeed/rules.h"
+#include "launcher/targets/shared/estimable.h"
+#include "launcher/targets/shared/stand_in.h"
+#include "launcher/targets/shared/torch_states.h"
+
+namespace planwright::targets::deepspeed {
+namespace {
+
+TargetTraits make_traits() {
+  TargetTraits traits = stand_in_traits("deepspeed", "0.19.8");
+  traits.holdings = holdings({.used = [](const Candidate&) { return true; },
+                              .types = [](const PrecisionRecipe& recipe) { return recipe; }});
+  traits.holdings.push_back(hugging_face_rotary());
+  traits.rules =
+      joined({emit_rules(),
+              estimable_models(),
+              estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion, OptimizerKind::sgd}),
+              {estimable_types(recipe, true)}});
+  traits.knobs = emitted_knobs();
+  traits.axes.tp = usual_degrees();
+  traits.axes.zero = {0, 1, 2, 3};
+  traits.recipe = recipe;
+  traits.bucket_elements = reduce_bucket_elements;
+  traits.overlaps = overlaps;
+  traits.sharding = sharding;
+  return traits;
+}
+
+}  // namespace
+
+const TargetTraits& traits() {
+  static const TargetTraits kTraits = make_traits();
+  return kTraits;
+}
+
+launcher::Target target() { return {.traits = traits(), .emit = emit, .logs = {log_format()}}; }
+
+}  // namespace planwright::targets::deepspeed

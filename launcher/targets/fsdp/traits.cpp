@@ -1,0 +1,53 @@
+#include "launcher/targets/fsdp/traits.h"
+
+#include "estimator/spec/axis_values.h"
+#include "estimator/spec/recompute_rules.h"
+#include "launcher/targets/fsdp/emit.h"
+#include "launcher/targets/fsdp/rules.h"
+#include "launcher/targets/shared/estimable.h"
+#include "launcher/targets/shared/stand_in.h"
+#include "launcher/targets/shared/torch_states.h"
+
+namespace planwright::targets::fsdp {
+namespace {
+
+constexpr const char* kSettings = "launcher/targets/fsdp/emit.h";
+
+/// The script gives embedding, each block, and norm with head to fully_shard, and lets every
+/// backward reduce.
+constexpr TorchUse kUse{};
+
+TargetTraits make_traits() {
+  TargetTraits traits = stand_in_traits("fsdp", "2.11.0");
+  traits.holdings = torch_holdings(kUse);
+  traits.holdings.push_back(hugging_face_rotary());
+  traits.rules = joined({emit_rules(),
+                         estimable_models(),
+                         recompute_rules(kSettings),
+                         estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,
+                                               OptimizerKind::sgd, OptimizerKind::adafactor}),
+                         {estimable_types(torch_recipe, true)}});
+  traits.axes.zero = {0, 2, 3};
+  traits.axes.hsdp = usual_degrees();
+  for (const int k : {2, 3, 4}) traits.axes.recompute.push_back({RecomputeKind::alternate, k, {}});
+  for (const int k : {1, 2, 4, 8, 16, 32, 64}) {
+    traits.axes.recompute.push_back({RecomputeKind::first, k, {}});
+  }
+  traits.recipe = torch_recipe;
+  traits.bucket_elements = [](const Candidate&) { return ddp_bucket_elements(25); };
+  traits.sharding = [](const Problem& problem, const Candidate& candidate) {
+    return torch_sharding(kUse, problem, candidate);
+  };
+  return traits;
+}
+
+}  // namespace
+
+const TargetTraits& traits() {
+  static const TargetTraits kTraits = make_traits();
+  return kTraits;
+}
+
+launcher::Target target() { return {.traits = traits(), .emit = emit}; }
+
+}  // namespace planwright::targets::fsdp

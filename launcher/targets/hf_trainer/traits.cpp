@@ -1,0 +1,38 @@
+#include "launcher/targets/hf_trainer/traits.h"
+
+#include "launcher/targets/accelerate/states.h"
+#include "launcher/targets/hf_trainer/emit.h"
+#include "launcher/targets/hf_trainer/log.h"
+#include "launcher/targets/hf_trainer/rules.h"
+#include "launcher/targets/shared/estimable.h"
+#include "launcher/targets/shared/stand_in.h"
+
+namespace planwright::targets::hf_trainer {
+namespace {
+
+bool under_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
+
+/// Its sgd is torch's without momentum: source: huggingface/transformers
+/// src/transformers/trainer_optimizer.py @ v5.23.0.
+TargetTraits make_traits() {
+  TargetTraits traits = accelerate::states(
+      "hf-trainer", "5.23.0", {.under_deepspeed = under_deepspeed, .has_momentum = false});
+  traits.rules = joined({emit_rules(),
+                         estimable_models(),
+                         estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,
+                                               OptimizerKind::sgd, OptimizerKind::adafactor}),
+                         {estimable_types(traits.recipe, false)}});
+  traits.knobs = emitted_knobs();
+  return traits;
+}
+
+}  // namespace
+
+const TargetTraits& traits() {
+  static const TargetTraits kTraits = make_traits();
+  return kTraits;
+}
+
+launcher::Target target() { return {.traits = traits(), .emit = emit, .logs = {log_format()}}; }
+
+}  // namespace planwright::targets::hf_trainer

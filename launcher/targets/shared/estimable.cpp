@@ -1,0 +1,67 @@
+#include "launcher/targets/shared/estimable.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "estimator/spec/model_features.h"
+
+namespace planwright::targets {
+namespace {
+
+constexpr const char* kScripts = "estimator/block_script.cpp";
+constexpr const char* kHoldings = "estimator/spec/target_traits.h, Holding";
+
+std::string words_of(const std::vector<OptimizerKind>& kinds) {
+  std::vector<std::string> words;
+  std::transform(kinds.begin(), kinds.end(), std::back_inserter(words),
+                 [](OptimizerKind kind) { return std::string(word(kind)); });
+  return join_words(words);
+}
+
+}  // namespace
+
+std::vector<Rule> estimable_models() {
+  std::vector<Rule> rules = estimate_rules({}, kScripts);
+  rules.push_back({"estimates_job",
+                   [](const Problem& p, const Candidate&) { return p.workload.job == Job::qlora; },
+                   "this version cannot estimate quantised frozen weights for target {target}",
+                   "use --job lora", kHoldings});
+  return rules;
+}
+
+std::vector<Rule> estimable_optimizers(const std::vector<OptimizerKind>& kinds) {
+  return {{"estimates_optimizer",
+           [kinds](const Problem& p, const Candidate&) {
+             return std::find(kinds.begin(), kinds.end(), p.workload.optimizer) == kinds.end();
+           },
+           "this version cannot estimate optimizer {optimizer} for target {target}",
+           "use --optimizer " + words_of(kinds), kHoldings},
+          {"estimates_whole_statistics",
+           [](const Problem& p, const Candidate& c) {
+             return p.workload.optimizer == OptimizerKind::adafactor && (c.zero != 0 || c.tp != 1);
+           },
+           "adafactor keeps statistics of whole rows and columns, and this version cannot estimate "
+           "them for zero {zero} with tp {tp}",
+           "use zero 0 and tp 1, or another --optimizer", kHoldings}};
+}
+
+Rule estimable_types(const std::function<std::optional<PrecisionRecipe>(Precision)>& recipe,
+                     bool any_gradient) {
+  return {"estimates_types",
+          [=](const Problem& p, const Candidate&) {
+            std::optional<PrecisionRecipe> own = recipe(p.workload.precision);
+            const PrecisionRecipe& asked = p.workload.recipe;
+            const bool plain = asked.gradient == asked.compute || asked.gradient == DType::fp32;
+            if (own && any_gradient && plain) own->gradient = asked.gradient;
+            return own != asked;
+          },
+          "target {target} keeps weights, gradients and states of other types than these with "
+          "{precision}",
+          any_gradient
+              ? "leave out --state-dtype and --master-weights; --grad-dtype may be fp32 or "
+                "the type of --precision"
+              : "leave out --grad-dtype, --state-dtype and --master-weights",
+          kHoldings};
+}
+
+}  // namespace planwright::targets

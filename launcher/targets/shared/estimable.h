@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/spec/target_traits.h"
+
+/// Rules about what a framework may well run and this version cannot estimate for it. An emitter
+/// does not ask them: such a plan can be written.
+namespace planwright::targets {
+
+/// Models beyond dense decoders, quantised frozen weights.
+std::vector<Rule> estimable_models();
+
+/// Optimizers whose states the target's holdings have a row for; adafactor's only as long as each
+/// rank has whole tensors.
+std::vector<Rule> estimable_optimizers(const std::vector<OptimizerKind>& kinds);
+
+/// Types of gradients, states and masters as the target keeps them for the precision's word;
+/// gradients also in the type that is computed in, or in fp32, if `any_gradient`.
+Rule estimable_types(const std::function<std::optional<PrecisionRecipe>(Precision)>& recipe,
+                     bool any_gradient);
+
+}  // namespace planwright::targets

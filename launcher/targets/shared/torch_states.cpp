@@ -1,0 +1,217 @@
+#include "launcher/targets/shared/torch_states.h"
+
+#include <utility>
+
+#include "estimator/spec/flat_layout.h"
+#include "launcher/targets/shared/dimensions.h"
+
+namespace planwright::targets {
+namespace {
+
+constexpr const char* kReducer =
+    "pytorch/pytorch torch/csrc/distributed/c10d/reducer.cpp @ v2.11.0";
+constexpr const char* kAutocast = "pytorch/pytorch aten/src/ATen/autocast_mode.cpp @ v2.11.0";
+constexpr const char* kParam =
+    "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fsdp_param.py @ v2.11.0";
+constexpr const char* kStage = "pytorch/pytorch torch/distributed/pipelining/stage.py @ v2.11.0";
+constexpr const char* kOptim = "pytorch/pytorch torch/optim/optimizer.py @ v2.11.0";
+constexpr const char* kSgd = "pytorch/pytorch torch/optim/sgd.py @ v2.11.0";
+constexpr const char* kGroup =
+    "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py @ v2.11.0";
+constexpr const char* kAdamW = "pytorch/pytorch torch/optim/adamw.py @ v2.11.0";
+
+constexpr Phase kLoad = Phase::load;
+constexpr Phase kForward = Phase::forward;
+constexpr Phase kLoss = Phase::loss;
+constexpr Phase kBackward = Phase::backward;
+constexpr Phase kReduce = Phase::reduce;
+constexpr Phase kEnd = Phase::optimizer;
+
+std::int64_t updated_bytes(const PrecisionRecipe& r) { return bytes_of(updated_type(r)); }
+std::int64_t compute_bytes(const PrecisionRecipe& r) { return bytes_of(r.compute); }
+std::int64_t gradient_bytes(const PrecisionRecipe& r) { return bytes_of(r.gradient); }
+std::int64_t state_bytes(const PrecisionRecipe& r) { return bytes_of(r.state); }
+std::int64_t scalar_bytes(const PrecisionRecipe&) { return 4; }
+
+ShardedBy whole(const Candidate&) { return ShardedBy::nothing; }
+ShardedBy rows(const Candidate& c) {
+  return c.zero >= 2 ? ShardedBy::each_row : ShardedBy::nothing;
+}
+
+bool replicates(const Problem&, const Candidate& c) { return c.zero == 0 && c.dp > 1; }
+bool shards(const Candidate& c) { return c.zero >= 2; }
+
+/// Weights of another type are cast to be multiplied, and the copies are the graph's until their
+/// backward. With recomputation they are autocast's, as long as the forward runs.
+bool autocasts(const Problem& p, const Candidate& c) {
+  const PrecisionRecipe& recipe = p.workload.recipe;
+  return c.zero == 0 && recipe.compute != updated_type(recipe);
+}
+bool keeps_casts(const Problem& p, const Candidate& c) {
+  return autocasts(p, c) && c.recompute.kind != RecomputeKind::full;
+}
+bool casts_again(const Problem& p, const Candidate& c) {
+  return autocasts(p, c) && c.recompute.kind == RecomputeKind::full;
+}
+
+/// A matrix of a product; a tied one is the head's too.
+bool is_multiplied(const FlatTensor& t) {
+  const std::string& name = t.tensor.name;
+  const bool looked_up = name == "positions" || name == "token_types" ||
+                         (name == "embedding" && t.first_unit == t.unit);
+  return t.tensor.shape.size() == 2 && !looked_up;
+}
+
+/// The stages of a pipeline gather once and reduce once, whatever was asked for.
+bool in_stages(const Problem&, const Candidate& c) { return shards(c) && c.pp > 1; }
+bool in_micro_batches(const Problem& p, const Candidate& c) {
+  return shards(c) && c.pp == 1 && accumulation(p, c) > 1;
+}
+
+bool is_adamw(const Problem& p, const Candidate&) {
+  return p.workload.optimizer == OptimizerKind::adamw;
+}
+bool is_lion(const Problem& p, const Candidate&) {
+  return p.workload.optimizer == OptimizerKind::lion;
+}
+bool is_adafactor(const Problem& p, const Candidate&) {
+  return p.workload.optimizer == OptimizerKind::adafactor;
+}
+
+std::vector<Holding> weights() {
+  using enum Account;
+  using enum HoldingOf;
+  return {
+      // account    of      bytes each  copies by    from      to         when         source
+      {parameters, trained, updated_bytes, 1, rows, kLoad, kEnd, nullptr, kParam},
+      {parameters, frozen, updated_bytes, 1, rows, kLoad, kEnd, nullptr, kParam},
+      {parameters, trained, compute_bytes, 1, whole, kForward, kBackward, in_stages, kStage},
+      {parameters, trained, compute_bytes, 1, whole, kForward, kBackward, keeps_casts, kAutocast,
+       is_multiplied},
+      {parameters, frozen, compute_bytes, 1, whole, kForward, kBackward, keeps_casts, kAutocast,
+       is_multiplied},
+      {parameters, trained, compute_bytes, 1, whole, kForward, kLoss, casts_again, kAutocast,
+       is_multiplied},
+  };
+}
+
+/// zero_grad drops them, so that a backward makes them anew. Those that are kept whole are reduced
+/// at the end: the micro-batches do without the reduced ones.
+std::vector<Holding> gradients(const TorchUse& use) {
+  using enum Account;
+  using enum HoldingOf;
+  const auto kept_whole = [use](const Problem& p, const Candidate& c) {
+    return in_stages(p, c) || (use.defers && in_micro_batches(p, c));
+  };
+  const auto reduced = [=](const Problem& p, const Candidate& c) { return !kept_whole(p, c); };
+  const auto deferred = [use](const Problem& p, const Candidate& c) {
+    return use.defers && in_micro_batches(p, c);
+  };
+  const auto deferred_bytes = use.reduces_narrow ? compute_bytes : gradient_bytes;
+  constexpr bool kGrows = true;
+  return {
+      // account     of       bytes each  copies by     from       to      when      source
+      {Account::gradients, trained, updated_bytes, 1, rows, kBackward, kEnd, reduced, kOptim,
+       nullptr, 0, kGrows},
+      {Account::gradients, trained, updated_bytes, 1, rows, kReduce, kEnd, kept_whole, kGroup},
+      {Account::gradients, trained, gradient_bytes, 1, whole, kBackward, kReduce, in_stages, kStage,
+       nullptr, 0, kGrows},
+      {Account::gradients, trained, deferred_bytes, 1, whole, kBackward, kBackward, deferred,
+       kGroup, nullptr, 0, kGrows},
+      {communication, trained, updated_bytes, 1, whole, kLoad, kEnd, replicates, kReducer},
+  };
+}
+
+std::vector<Holding> states(const TorchUse& use) {
+  using enum Account;
+  using enum HoldingOf;
+  const auto has_momentum = [use](const Problem& p, const Candidate&) {
+    return use.has_momentum && p.workload.optimizer == OptimizerKind::sgd;
+  };
+  return {
+      // account   of     bytes each copies by    from   to    when          source
+      {optimizer, trained, state_bytes, 2, rows, kLoad, kEnd, is_adamw, kAdamW},
+      {optimizer, trained_tensors, scalar_bytes, 1, whole, kLoad, kEnd, is_adamw, kAdamW},
+      {optimizer, trained, state_bytes, 1, rows, kLoad, kEnd, is_lion, kOptim},
+      {optimizer, trained, state_bytes, 1, rows, kLoad, kEnd, has_momentum, kSgd},
+      {optimizer, factored_moments, state_bytes, 1, whole, kLoad, kEnd, is_adafactor, kOptim},
+  };
+}
+
+}  // namespace
+
+std::optional<PrecisionRecipe> torch_recipe(Precision precision) {
+  const auto computed_in = [](DType type) {
+    const DType kept = accumulation_type(type);
+    return PrecisionRecipe{kept, type, kept, std::nullopt, kept};
+  };
+  switch (precision) {
+    case Precision::fp64:
+      return computed_in(DType::fp64);
+    case Precision::fp32:
+      return computed_in(DType::fp32);
+    case Precision::bf16:
+      return computed_in(DType::bf16);
+    case Precision::fp16:
+      return computed_in(DType::fp16);
+    case Precision::fp8:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::vector<Holding> torch_holdings(const TorchUse& use) {
+  std::vector<Holding> all = weights();
+  for (const auto& group : {gradients(use), states(use)}) {
+    all.insert(all.end(), group.begin(), group.end());
+  }
+  return all;
+}
+
+Sharding torch_sharding(const TorchUse& use, const Problem& problem, const Candidate& candidate) {
+  const PrecisionRecipe& recipe = problem.workload.recipe;
+  Sharding sharding{.made = updated_type(recipe),
+                    .reduced = updated_type(recipe),
+                    .each_micro_batch = !use.defers};
+  if (!shards(candidate)) return sharding;
+  sharding.gathered = sharding.made = recipe.compute;
+  sharding.gathering = candidate.pp > 1      ? Gathering::each_step
+                       : candidate.zero == 2 ? Gathering::each_micro_batch
+                                             : Gathering::each_use;
+  sharding.reduced = use.reduces_narrow ? recipe.compute : recipe.gradient;
+  sharding.by_unit = true;
+  if (candidate.pp > 1) {
+    sharding.each_micro_batch = false;
+  } else {
+    sharding.buckets = sharding.reduced_apart = true;
+  }
+  return sharding;
+}
+
+Holding hugging_face_rotary() {
+  return {Account::activations,
+          HoldingOf::rope_table,
+          compute_bytes,
+          2,
+          whole,
+          kForward,
+          kBackward,
+          nullptr,
+          "huggingface/transformers src/transformers/models/llama/modeling_llama.py @ v5.23.0"};
+}
+
+std::vector<Holding> only_if(const std::function<bool(const Candidate&)>& used,
+                             std::vector<Holding> holdings) {
+  for (Holding& holding : holdings) {
+    holding.when = [used, when = std::move(holding.when)](const Problem& p, const Candidate& c) {
+      return used(c) && (!when || when(p, c));
+    };
+  }
+  return holdings;
+}
+
+std::int64_t ddp_bucket_elements(std::int64_t mebibytes) {
+  return mebibytes * 1024 * 1024 / bytes_of(DType::fp32);
+}
+
+}  // namespace planwright::targets

@@ -1,0 +1,70 @@
+#include "launcher/targets/torchtitan/traits.h"
+
+#include "estimator/spec/axis_values.h"
+#include "estimator/spec/recompute_rules.h"
+#include "launcher/targets/shared/estimable.h"
+#include "launcher/targets/shared/stand_in.h"
+#include "launcher/targets/shared/torch_states.h"
+#include "launcher/targets/torchtitan/emit.h"
+#include "launcher/targets/torchtitan/log.h"
+#include "launcher/targets/torchtitan/rules.h"
+
+namespace planwright::targets::torchtitan {
+namespace {
+
+constexpr const char* kParallelize =
+    "pytorch/torchtitan torchtitan/models/llama3/infra/parallelize.py @ v0.2.2";
+constexpr const char* kModel =
+    "pytorch/torchtitan torchtitan/models/llama3/model/model.py @ v0.2.2";
+constexpr const char* kCheckpoint =
+    "pytorch/torchtitan torchtitan/distributed/activation_checkpoint.py @ v0.2.2";
+
+/// Embedding, each block, and norm with head are units, and every backward reduces: source:
+/// kParallelize, apply_fsdp and apply_ddp.
+constexpr TorchUse kUse{};
+
+/// As complex numbers of fp32.
+Holding rotary_table() {
+  return {.account = Account::parameters,
+          .of = HoldingOf::rope_table,
+          .bytes_each = [](const PrecisionRecipe&) { return bytes_of(DType::fp32); },
+          .source = kModel};
+}
+
+TargetTraits make_traits() {
+  TargetTraits traits = stand_in_traits("torchtitan", "0.2.2");
+  traits.holdings = torch_holdings(kUse);
+  traits.holdings.push_back(rotary_table());
+  traits.rules = joined({emit_rules(),
+                         estimable_models(),
+                         recompute_rules(kCheckpoint),
+                         {estimable_types(torch_recipe, false)}});
+  traits.axes.tp = traits.axes.pp = traits.axes.hsdp = usual_degrees();
+  traits.axes.zero = {0, 2, 3};
+  traits.axes.sp = {false, true};
+  traits.axes.schedule = {Schedule::gpipe, Schedule::one_f_one_b};
+  for (const int k : {2, 4}) traits.axes.recompute.push_back({RecomputeKind::alternate, k, {}});
+  traits.axes.attention = {AttentionKernel::flash};
+  traits.recipe = [](Precision precision) {
+    const bool has = precision == Precision::fp32 || precision == Precision::bf16;
+    return has ? torch_recipe(precision) : std::nullopt;
+  };
+  traits.bucket_elements = [](const Candidate&) { return ddp_bucket_elements(100); };
+  traits.sharding = [](const Problem& problem, const Candidate& candidate) {
+    return torch_sharding(kUse, problem, candidate);
+  };
+  return traits;
+}
+
+}  // namespace
+
+const TargetTraits& traits() {
+  static const TargetTraits kTraits = make_traits();
+  return kTraits;
+}
+
+launcher::Target target() {
+  return {.traits = traits(), .emit = emit, .has_script = true, .logs = {log_format()}};
+}
+
+}  // namespace planwright::targets::torchtitan

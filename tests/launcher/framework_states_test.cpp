@@ -1,0 +1,333 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "estimator/models.h"
+#include "estimator/quantities.h"
+#include "launcher/targets/accelerate/traits.h"
+#include "launcher/targets/deepspeed/traits.h"
+#include "launcher/targets/fsdp/traits.h"
+#include "launcher/targets/hf_trainer/traits.h"
+#include "launcher/targets/torchtitan/traits.h"
+#include "tests/support/fake_traits.h"
+
+/// What each framework's holdings come to, against arithmetic that knows the shapes of a model and
+/// the framework's rules, and no tensor of ours: that of tests/frameworks/observer_table.py, which
+/// the real frameworks agree with.
+namespace planwright::targets {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+/// Of docs/demo/llama-5m.json, as Hugging Face's classes and torchtitan's store it.
+std::vector<Shape> shapes() {
+  const std::vector<Shape> block{{256},      {256, 256}, {128, 256}, {128, 256}, {256, 256},
+                                 {688, 256}, {688, 256}, {256, 688}, {256}};
+  std::vector<Shape> all{{4608, 256}};
+  for (int layer = 0; layer < 4; ++layer) all.insert(all.end(), block.begin(), block.end());
+  all.push_back({256});
+  all.push_back({4608, 256});
+  return all;
+}
+
+std::int64_t product(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::int64_t up(std::int64_t value, std::int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+struct Sums {
+  std::int64_t elements = 0, tensors = 0;
+  std::int64_t rows = 0;   ///< of rank 0, which has most, if rows are dealt out
+  std::int64_t parts = 0;  ///< of a rank, if each tensor is cut into equal parts
+  std::int64_t flat = 0;   ///< all of it, padded to two elements for each rank
+};
+
+Sums sums_of(std::int64_t world) {
+  Sums sums;
+  for (const Shape& shape : shapes()) {
+    sums.elements += product(shape);
+    sums.rows += up(shape[0], world) * product(shape) / shape[0];
+    sums.parts += up(product(shape), world);
+    ++sums.tensors;
+  }
+  sums.flat = up(sums.elements, 2 * world) * 2 * world;
+  return sums;
+}
+
+struct Accounts {
+  std::int64_t parameters, gradients, optimizer;
+};
+
+Accounts ddp(std::int64_t world) {
+  const Sums s = sums_of(world);
+  return {4 * s.elements, 4 * s.elements, 8 * s.elements + 4 * s.tensors};
+}
+Accounts fsdp2(std::int64_t world) {
+  const Sums s = sums_of(world);
+  return {4 * s.rows, 4 * s.rows, 8 * s.rows + 4 * s.tensors};
+}
+Accounts zero0(std::int64_t world) {
+  const Sums s = sums_of(world);
+  return {2 * s.elements, 6 * s.elements, 12 * s.elements + 4 * s.tensors};
+}
+Accounts zero12(std::int64_t world) {
+  const Sums s = sums_of(world);
+  return {2 * s.flat, 4 * s.flat / world, 12 * s.flat / world + 4};
+}
+Accounts zero1_fp32(std::int64_t world) {
+  const Sums s = sums_of(world);
+  return {2 * s.flat, 4 * s.flat + 2 * s.elements, 12 * s.flat / world + 4};
+}
+Accounts zero3(std::int64_t world) {
+  const Sums s = sums_of(world);
+  return {2 * s.parts, 6 * s.parts, 12 * s.parts + 4};
+}
+
+Problem problem_of(const TargetTraits& traits, int world, Precision precision) {
+  Problem problem = testing::fake_problem(testing::tiny_llama(), world, Precision::fp32);
+  problem.model = estimator::find_model(PLANWRIGHT_SOURCE_DIR "/docs/demo/llama-5m.json", "", "");
+  problem.workload.seq = 32;
+  problem.workload.global_batch = 4 * world;
+  problem.workload.precision = precision;
+  problem.workload.recipe = traits.recipe(precision).value();
+  problem.target = traits.name;
+  problem.target_version = traits.version;
+  return problem;
+}
+
+/// One micro-batch a step, unless it is said.
+Candidate candidate_of(int world, int zero, int micro_batch = 4) {
+  return testing::data_parallel(world, zero, micro_batch);
+}
+
+Ledger ledger_at(Phase phase, const TargetTraits& traits, const Problem& problem,
+                 const Candidate& candidate) {
+  const auto q = estimator::quantify(problem, traits, candidate);
+  return q.stages.at(0).phases[static_cast<std::size_t>(phase)].tensors;
+}
+
+struct StateCase {
+  const char* what;
+  const TargetTraits& (*traits)();
+  const char* engine;  ///< the knob's value; empty: its default
+  int zero;
+  Precision precision;
+  Accounts (*expected)(std::int64_t world);
+};
+
+class FrameworkStates : public ::testing::TestWithParam<StateCase> {};
+
+constexpr std::int64_t kAllowed = 64;  ///< bytes; the observer's table allows 1024
+
+/// The instant is that of the observer's table: while the optimizer steps. On CPU ranks.
+TEST_P(FrameworkStates, AreWhatTheRealOneKeeps) {
+  const StateCase& each = GetParam();
+  for (const int world : {1, 2, 4}) {
+    const Problem problem = problem_of(each.traits(), world, each.precision);
+    Candidate candidate = candidate_of(world, each.zero);
+    if (*each.engine != '\0') candidate.knobs = {{"engine", each.engine}};
+    const Ledger held = ledger_at(Phase::optimizer, each.traits(), problem, candidate);
+    const Accounts expected = each.expected(world);
+    EXPECT_NEAR(held[Account::parameters].value, expected.parameters, kAllowed) << world;
+    EXPECT_NEAR(held[Account::gradients].value, expected.gradients, kAllowed) << world;
+    EXPECT_NEAR(held[Account::optimizer].value, expected.optimizer, kAllowed) << world;
+  }
+}
+
+constexpr Precision kFp32 = Precision::fp32, kBf16 = Precision::bf16;
+INSTANTIATE_TEST_SUITE_P(
+    Targets, FrameworkStates,
+    ::testing::Values(StateCase{"Zero0", deepspeed::traits, "", 0, kBf16, zero0},
+                      StateCase{"Zero1", deepspeed::traits, "", 1, kBf16, zero12},
+                      StateCase{"Zero2", deepspeed::traits, "", 2, kBf16, zero12},
+                      StateCase{"Zero3", deepspeed::traits, "", 3, kBf16, zero3},
+                      StateCase{"Zero2Fp16", deepspeed::traits, "", 2, Precision::fp16, zero12},
+                      StateCase{"TrainerDdp", hf_trainer::traits, "", 0, kFp32, ddp},
+                      StateCase{"TrainerDdpBf16", hf_trainer::traits, "", 0, kBf16, ddp},
+                      StateCase{"TrainerFsdp2", hf_trainer::traits, "", 2, kBf16, fsdp2},
+                      StateCase{"TrainerFsdp3", hf_trainer::traits, "", 3, kBf16, fsdp2},
+                      StateCase{"TrainerZero0", hf_trainer::traits, "deepspeed", 0, kBf16, zero0},
+                      StateCase{"TrainerZero1", hf_trainer::traits, "deepspeed", 1, kBf16, zero12},
+                      StateCase{"TrainerZero3", hf_trainer::traits, "deepspeed", 3, kBf16, zero3},
+                      StateCase{"AccelerateDdp", accelerate::traits, "", 0, kFp32, ddp},
+                      StateCase{"AccelerateFsdp2", accelerate::traits, "", 3, kFp32, fsdp2},
+                      StateCase{"AccelerateFsdp1", accelerate::traits, "fsdp1", 3, kBf16, fsdp2},
+                      StateCase{"AccelerateZero2", accelerate::traits, "deepspeed", 2, kBf16,
+                                zero12},
+                      StateCase{"FsdpDdp", fsdp::traits, "", 0, kBf16, ddp},
+                      StateCase{"FsdpZero2", fsdp::traits, "", 2, kBf16, fsdp2},
+                      StateCase{"FsdpZero3", fsdp::traits, "", 3, kFp32, fsdp2}),
+    [](const auto& test) { return std::string(test.param.what); });
+
+/// Beside its weights torchtitan has a table of complex numbers, 32·32 / 2 of 8 bytes.
+TEST(TorchtitanStates, AreThoseOfFsdpAndATableOfPositions) {
+  for (const int world : {1, 2, 4}) {
+    const Problem problem = problem_of(torchtitan::traits(), world, kBf16);
+    const Ledger held =
+        ledger_at(Phase::optimizer, torchtitan::traits(), problem, candidate_of(world, 3));
+    EXPECT_EQ(held[Account::parameters].value, fsdp2(world).parameters + 32 * 32 / 2 * 8);
+    EXPECT_EQ(held[Account::gradients].value, fsdp2(world).gradients);
+    EXPECT_EQ(held[Account::optimizer].value, fsdp2(world).optimizer);
+  }
+}
+
+TEST(DeepspeedStates, SumInFp32OnlyWhereItIsAsked) {
+  for (const int world : {1, 2, 4}) {
+    Problem problem = problem_of(deepspeed::traits(), world, kBf16);
+    problem.workload.recipe.gradient = DType::fp32;
+    const Ledger held =
+        ledger_at(Phase::optimizer, deepspeed::traits(), problem, candidate_of(world, 1));
+    EXPECT_NEAR(held[Account::gradients].value, zero1_fp32(world).gradients, kAllowed);
+    EXPECT_NEAR(held[Account::optimizer].value, zero1_fp32(world).optimizer, kAllowed);
+  }
+}
+
+Ledger deepspeed_at(Phase phase, int zero,
+                    const std::vector<std::pair<std::string, std::string>>& knobs = {}) {
+  Candidate candidate = candidate_of(2, zero);
+  candidate.knobs = knobs;
+  return ledger_at(phase, deepspeed::traits(), problem_of(deepspeed::traits(), 2, kBf16),
+                   candidate);
+}
+
+/// Elements, not bytes; twice where reduction runs beside the backward; zero 3 has one from the
+/// beginning on.
+TEST(DeepspeedBuckets, AreBuffersOfAFixedSize) {
+  const std::int64_t bf16 = 2;
+  for (const int zero : {1, 2}) {
+    EXPECT_EQ(deepspeed_at(Phase::load, zero)[Account::communication].value, 0);
+    EXPECT_EQ(deepspeed_at(Phase::reduce, zero)[Account::communication].value, bf16 * 500'000'000);
+    EXPECT_EQ(deepspeed_at(Phase::reduce, zero,
+                           {{"reduce_bucket_size", "50000000"}})[Account::communication]
+                  .value,
+              bf16 * 50'000'000);
+    EXPECT_EQ(
+        deepspeed_at(Phase::reduce, zero, {{"overlap_comm", "on"}})[Account::communication].value,
+        2 * bf16 * 500'000'000);
+  }
+  EXPECT_EQ(deepspeed_at(Phase::load, 3)[Account::communication].value, bf16 * 500'000'000);
+  EXPECT_EQ(deepspeed_at(Phase::reduce, 3, {{"overlap_comm", "on"}})[Account::communication].value,
+            bf16 * 500'000'000);
+  EXPECT_EQ(deepspeed_at(Phase::reduce, 0)[Account::communication].value,
+            bf16 * sums_of(2).elements)
+      << "what is reduced is copied, 500 million elements at most";
+}
+
+/// The fused wrapper, on GPUs, has the 16-bit gradients, each in fp32 and all of them as one buffer
+/// at once, and then the last only.
+TEST(DeepspeedStates, AtZero0AreMostWhenGradientsAreFlattened) {
+  Problem problem = problem_of(deepspeed::traits(), 2, kBf16);
+  problem.cluster.device.kind = DeviceKind::cuda;
+  const Candidate candidate = candidate_of(2, 0);
+  const std::int64_t n = sums_of(2).elements;
+  EXPECT_EQ(
+      ledger_at(Phase::reduce, deepspeed::traits(), problem, candidate)[Account::gradients].value,
+      (2 + 4 + 4) * n);
+  EXPECT_EQ(ledger_at(Phase::optimizer, deepspeed::traits(), problem, candidate)[Account::gradients]
+                .value,
+            4 * n);
+}
+
+/// With fp32 there is a copy of the own part at zero 1 and 2, and none at 0 and 3.
+TEST(DeepspeedStates, OfFp32HaveMastersWhereTheStatesAreFlat) {
+  const Problem problem = problem_of(deepspeed::traits(), 2, kFp32);
+  const Sums s = sums_of(2);
+  const std::int64_t expected[] = {8 * s.elements + 4 * s.tensors, 12 * s.flat / 2 + 4,
+                                   12 * s.flat / 2 + 4, 8 * s.parts + 4};
+  for (const int zero : {0, 1, 2, 3}) {
+    const Ledger held =
+        ledger_at(Phase::optimizer, deepspeed::traits(), problem, candidate_of(2, zero));
+    EXPECT_NEAR(held[Account::optimizer].value, expected[zero], kAllowed) << zero;
+    EXPECT_NEAR(held[Account::gradients].value,
+                zero == 0 ? 4 * s.elements : 4 * (zero == 3 ? s.parts * 2 : s.flat / 2), kAllowed)
+        << zero;
+  }
+}
+
+/// Of this model everything is within a thousand million elements of its next use.
+TEST(DeepspeedGathering, KeepsWhatIsUsedAgainSoonAndSmallTensorsAlways) {
+  const Sums s = sums_of(2);
+  const std::int64_t gathered =
+      deepspeed_at(Phase::loss, 3)[Account::parameters].value - 2 * s.parts;
+  const std::int64_t small = 4 * (2 * 256 + 2 * 256 * 256 + 2 * 128 * 256) + 256;
+  EXPECT_NEAR(gathered, 2 * s.elements + 2 * small, 4096);
+  EXPECT_EQ(deepspeed_at(Phase::load, 3)[Account::parameters].value, 2 * s.parts + 2 * small);
+}
+
+/// DDP's buckets are gradients once more; one rank has no DDP.
+TEST(TorchStates, OfReplicasHaveBucketsBesideTheGradients) {
+  for (const auto traits : {hf_trainer::traits, accelerate::traits, fsdp::traits}) {
+    const auto buckets = [&](int world, int zero) {
+      const Problem problem = problem_of(traits(), world, kFp32);
+      return ledger_at(Phase::load, traits(), problem,
+                       candidate_of(world, zero))[Account::communication]
+          .value;
+    };
+    EXPECT_EQ(buckets(2, 0), 4 * sums_of(2).elements);
+    EXPECT_EQ(buckets(1, 0), 0);
+    EXPECT_EQ(buckets(2, 3), 0);
+  }
+}
+
+/// autocast multiplies copies of the matrices: all but the embedding and the norms.
+TEST(TorchStates, UnderAutocastHaveNarrowCopiesFromForwardToBackward) {
+  const Problem problem = problem_of(hf_trainer::traits(), 2, kBf16);
+  Candidate candidate = candidate_of(2, 0);
+  const std::int64_t copies = 2 * (sums_of(2).elements - 4608 * 256 - 9 * 256);
+  const auto beside = [&](Phase phase) {
+    return ledger_at(phase, hf_trainer::traits(), problem, candidate)[Account::parameters].value -
+           ddp(2).parameters;
+  };
+  EXPECT_EQ(beside(Phase::load), 0);
+  EXPECT_EQ(beside(Phase::forward), copies);
+  EXPECT_EQ(beside(Phase::backward), copies);
+  EXPECT_EQ(beside(Phase::optimizer), 0);
+  candidate.recompute.kind = RecomputeKind::full;
+  EXPECT_EQ(beside(Phase::loss), copies);
+  EXPECT_EQ(beside(Phase::backward), 0) << "made again block by block";
+}
+
+/// At zero 2 all weights are there, in the type that is computed in, when the loss is.
+TEST(TorchStates, AtZero2AreGatheredFromForwardToBackward) {
+  const Problem problem = problem_of(fsdp::traits(), 2, kBf16);
+  const std::int64_t held =
+      ledger_at(Phase::loss, fsdp::traits(), problem, candidate_of(2, 2))[Account::parameters]
+          .value;
+  EXPECT_NEAR(held, fsdp2(2).parameters + 2 * sums_of(2).elements, 4096);
+}
+
+/// Hugging Face's no_sync leaves whole gradients on every rank, in the type that is computed in.
+TEST(TorchStates, OfSeveralMicroBatchesDeferReductionUnderAccelerate) {
+  const std::int64_t whole = 2 * sums_of(2).elements;
+  const auto in_loss = [](const TargetTraits& traits, int micro_batch) {
+    return ledger_at(Phase::loss, traits, problem_of(traits, 2, kBf16),
+                     candidate_of(2, 3, micro_batch))[Account::gradients]
+        .value;
+  };
+  EXPECT_EQ(in_loss(accelerate::traits(), 4), 0) << "one micro-batch";
+  EXPECT_EQ(in_loss(accelerate::traits(), 1), whole);
+  EXPECT_EQ(in_loss(hf_trainer::traits(), 2), whole);
+  EXPECT_EQ(in_loss(fsdp::traits(), 1), fsdp2(2).gradients) << "reduced in each";
+  EXPECT_EQ(in_loss(torchtitan::traits(), 1), fsdp2(2).gradients);
+}
+
+/// The stages of torch's pipelines reduce once: gradients are whole, in fp32, until the last.
+TEST(TorchStates, OfStagesAreWholeUntilTheEnd) {
+  Problem problem = problem_of(torchtitan::traits(), 4, kBf16);
+  Candidate candidate = candidate_of(2, 3, 1);
+  candidate.pp = 2;
+  const auto q = estimator::quantify(problem, torchtitan::traits(), candidate);
+  const Sums s = sums_of(2);
+  const std::int64_t first = s.elements / 2;  // the halves differ by the final norm
+  for (const estimator::StageQuantities& stage : q.stages) {
+    const Ledger& backward = stage.phases[static_cast<std::size_t>(Phase::backward)].tensors;
+    EXPECT_NEAR(backward[Account::gradients].value, 4 * first, 4 * 256);
+    EXPECT_NEAR(backward[Account::parameters].value, 4 * first / 2 + 2 * first, 8 * 1024);
+  }
+}
+
+}  // namespace
+}  // namespace planwright::targets
