@@ -5,8 +5,8 @@ from planwright_observer import accounts, deepspeed_parts
 
 
 class MicroBatches:
-    """Where no such parameter can be had, as FSDP2 has none in its optimizer, nothing is counted and
-    nothing is told."""
+    """Where no such parameter can be had nothing is counted and nothing is told. FSDP2 calls the hook
+    where it has reduced a gradient."""
 
     def __init__(self):
         self._count = 0
