@@ -155,7 +155,8 @@ Check store_check(const std::string& path) {
 }  // namespace
 
 std::vector<Check> run_checks(const Settings& settings) {
-  const launcher::RunOptions options = read_run_options(settings);
+  const launcher::RunOptions options =
+      read_run_options(settings, *find_target({"builtin", "", ""}));
   std::vector<Check> checks{host_check(), memory_check(), gpu_check(),
                             worker_check(options, DeviceKind::cpu)};
   if (checks.back().ok) {
@@ -169,7 +170,7 @@ std::vector<Check> run_checks(const Settings& settings) {
 std::vector<Check> run_gpu_checks(const Settings& settings, const Console& console) {
   std::vector<Check> checks = gpu_list(launcher::detect_gpus());
   if (!checks.back().ok) return checks;
-  launcher::RunOptions options = read_run_options(settings);
+  launcher::RunOptions options = read_run_options(settings, *find_target({"builtin", "", ""}));
   checks.push_back(worker_check(options, DeviceKind::cuda));
   if (!checks.back().ok) return checks;
 

@@ -79,7 +79,8 @@ const std::vector<Key>& all_keys() {
       {"no-benchmark", Table::budget, mark, "", "do not measure the host's rates first"},
 
       {"timeout", Table::launch, text, "10m", "longest run of one probe [10m]"},
-      {"watchdog", Table::launch, text, "60s", "longest silence of a rank [60s]"},
+      {"watchdog", Table::launch, text, "60s",
+       "longest silence of a rank [60s; 5m of a script of your own]"},
       {"environment", Table::launch, pairs, "NAME=VALUE,..", "added to the ranks' environment"},
       {"worker", Table::launch, path, "PROGRAM", "the worker [beside planwright]"},
       {"template", Table::launch, path, "FILE",

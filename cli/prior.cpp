@@ -21,7 +21,7 @@ std::optional<HostRates> read_rates(const ProblemInput& input, const Settings& s
                                    .threads = cluster.threads_per_rank,
                                    .device = cluster.device.kind,
                                    .device_model = cluster.device.name};
-  const launcher::RunOptions options = read_run_options(settings);
+  const launcher::RunOptions options = read_run_options(settings, *input.target);
   if (!input.target->has_worker && !worker_is_there(input, options)) {
     console.detail(
         "the worker, which measures this host's rates, is not built: times come from "

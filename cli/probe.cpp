@@ -42,7 +42,7 @@ int exit_code(OutcomeKind kind) {
 
 Outcome measure(const ProblemInput& input, const Candidate& candidate, const ProbeScope& scope,
                 const CommandLine& line, const Console& console) {
-  launcher::RunOptions options = read_run_options(line.settings);
+  launcher::RunOptions options = read_run_options(line.settings, *input.target);
   require_runner(input, options);
   on_signal(OnSignal::ask);
   const launcher::DeviceLock lock = await_devices(console);

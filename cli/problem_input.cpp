@@ -22,6 +22,8 @@ namespace planwright::cli {
 namespace {
 
 constexpr const char* kStandIn = "smollm-135m";
+/// A framework may compile kernels before its first step, and says nothing meanwhile.
+constexpr double kFrameworkSilence_s = 300;
 
 /// Something like a language model, whose size and work are learned from the first probe on.
 ModelSpec stand_in_model() {
@@ -279,8 +281,9 @@ search::Budget read_budget(const Settings& settings) {
   return budget;
 }
 
-launcher::RunOptions read_run_options(const Settings& settings) {
+launcher::RunOptions read_run_options(const Settings& settings, const launcher::Target& target) {
   launcher::RunOptions options;
+  if (!target.has_worker) options.watchdog_s = kFrameworkSilence_s;
   options.interrupted = interrupted;
   if (const Setting* worker = settings.find(Table::launch, "worker")) options.worker = worker->text;
   if (const Setting* timeout = settings.find(Table::launch, "timeout")) {

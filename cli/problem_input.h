@@ -50,7 +50,7 @@ search::Budget read_budget(const Settings& settings);
 ProbeScope read_scope(const Settings& settings);
 
 /// [launch], with the signals polled.
-launcher::RunOptions read_run_options(const Settings& settings);
+launcher::RunOptions read_run_options(const Settings& settings, const launcher::Target& target);
 
 /// An InputError unless the problem's devices are here.
 void require_devices_here(const ProblemInput& input);

@@ -154,7 +154,7 @@ int run_tune(const Arguments& arguments) {
   const ProblemInput& input = many.input;
   const search::Budget& budget = many.budget;
   refuse_shadow(line.settings, budget.scope);
-  const launcher::RunOptions options = read_run_options(line.settings);
+  const launcher::RunOptions options = read_run_options(line.settings, *input.target);
   const search::Space space = search::enumerate(input.problem, input.traits(), many.space);
   console.warnings(input.warnings);
   require_devices_here(input);

@@ -56,11 +56,12 @@ Setting read_setting(const std::string& path) {
   const cli::Settings settings = cli::read_toml_settings(path);
   Setting setting{.many = cli::read_many_candidates(settings),
                   .budget = cli::read_budget(settings),
-                  .options = cli::read_run_options(settings),
+                  .options = {},
                   .space = {},
                   .quantities = {},
                   .prior = {}};
   cli::require_devices_here(setting.many.input);
+  setting.options = cli::read_run_options(settings, *setting.many.input.target);
   const launcher::RunOptions built = built_programs(PLANWRIGHT_BIN_DIR);
   setting.options.worker = built.worker;
   setting.options.supervisor = built.supervisor;

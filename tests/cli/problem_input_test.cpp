@@ -234,7 +234,8 @@ study = "mine"
   EXPECT_EQ(budget.probes, 7);
   EXPECT_EQ(budget.seconds, 5400.0);
   EXPECT_EQ(budget.scope, (ProbeScope{ScopeKind::full, 2, 5}));
-  const launcher::RunOptions options = read_run_options(settings);
+  const launcher::RunOptions options =
+      read_run_options(settings, *find_target({"builtin", "", ""}));
   EXPECT_EQ(options.deadline_s, 300);
   EXPECT_EQ(options.watchdog_s, 30);
   EXPECT_EQ(options.environment.at("A"), "1");

@@ -18,6 +18,7 @@ install_frameworks() {
     flock 9
     [ -e "$frameworks_dir/.complete" ] || make_frameworks
     [ -x "$frameworks_dir/bin/torchrun" ] || make_torchrun
+    [ -e "$frameworks_dir/extensions/.complete" ] || make_extensions
   ) 9>"$deps_dir/lock"
 }
 
@@ -39,4 +40,14 @@ make_frameworks() {
 make_torchrun() {
   printf '#!%s\nfrom torch.distributed.run import main\n\nmain()\n' "$frameworks_dir/bin/python" >"$frameworks_dir/bin/torchrun"
   chmod +x "$frameworks_dir/bin/torchrun"
+}
+
+# The operator that DeepSpeed's first start on a CPU compiles, for half a minute. A start that is ended meanwhile
+# leaves a lock behind, for which every later one waits.
+make_extensions() {
+  echo "Compiling DeepSpeed's operator for CPU ranks"
+  rm -rf "$frameworks_dir/extensions"
+  PATH=$frameworks_dir/bin:$PATH TORCH_EXTENSIONS_DIR=$frameworks_dir/extensions DS_ACCELERATOR=cpu "$frameworks_dir/bin/python" \
+    -c 'from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder as Builder; Builder().load()' >/dev/null 2>&1
+  touch "$frameworks_dir/extensions/.complete"
 }
