@@ -36,6 +36,10 @@ class RandomTokens(torch.utils.data.Dataset):
 def main():
     parser = HfArgumentParser((Options, TrainingArguments))
     options, arguments = parser.parse_args_into_dataclasses([*DEFAULTS, *sys.argv[1:]])
+    if arguments.deepspeed:
+        import deepspeed
+
+        deepspeed.init_distributed()  # the Trainer does so on GPUs alone, and ZeRO 3 needs it to make a model
     set_seed(arguments.seed)
     config = AutoConfig.from_pretrained(options.config)
     model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, options.dtype))
