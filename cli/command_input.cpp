@@ -94,6 +94,9 @@ launcher::UserCommand read_user_command(const Settings& settings) {
     user.logs.push_back(
         launcher::log_format_of_toml(parse_toml(log->text, log->file), log->file, "[launch.log]"));
   }
+  if (const Setting* launcher = settings.find(Table::launch, "launcher")) {
+    user.launcher = launcher->text;
+  }
   if (const Setting* observe = settings.find(Table::launch, "observe")) {
     user.observe = parse_toggle(*observe);
   }

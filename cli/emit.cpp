@@ -26,7 +26,7 @@ const Verb kVerb{
     .arguments = "[FILE.toml]",
     .example = "planwright emit --storage build/demo/demo.db --out /tmp/launch",
     .tables = {Table::model, Table::cluster, Table::job, Table::launch, Table::storage},
-    .own = {"plan", "trial", "steps", "launcher", "out", "force", "diff"},
+    .own = {"plan", "trial", "steps", "out", "force", "diff"},
     .most_words = 1,
     .takes_file = true,
     .takes_command = true,
@@ -144,7 +144,8 @@ std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
   auto target = find_target(wanted, request.user, command_setting(settings));
   if (target->traits.name != plan.problem.target) move_to(*target, wanted, plan);
   if (target->traits.name == kCommandTarget) require_same_command(*target, request);
-  if (const Setting* launcher = settings.find(Table::none, "launcher")) {
+  const Setting* launcher = settings.find(Table::launch, "launcher");
+  if (launcher != nullptr && target->has_worker) {
     refuse(*launcher,
            fmt::format("is not for target {}, which starts its ranks itself", target->traits.name));
   }

@@ -32,6 +32,7 @@ struct UserCommand {
   std::vector<TemplateFile> templates{};
   std::vector<LogFormat> logs{};  ///< before the target's own
   bool observe = true;
+  std::string launcher{};  ///< what starts the ranks; empty: the target's usual one
   bool operator==(const UserCommand&) const = default;
 };
 

@@ -92,6 +92,10 @@ TEST(DeepspeedEmit, StartsThroughTorchrunAndThroughDeepspeedsLauncher) {
   EXPECT_EQ(words[2], "--no_local_rank");
   EXPECT_EQ(std::vector(words.begin() + 3, words.end()),
             std::vector(config.command.begin() + 3, config.command.end()));
+  asked.user.launcher = "deepspeed";
+  EXPECT_EQ(emit(asked).command, words);
+  asked.user.launcher = "depspeed";
+  EXPECT_NE(testing::refusal(emit, asked).find("torchrun or deepspeed"), std::string::npos);
 
   asked.plan.problem.cluster.nodes = 2;
   asked.plan.candidate.dp = 16;
@@ -143,6 +147,7 @@ TEST(DeepspeedEmit, SharesMatricesOutByAutoTp) {
   const auto config = emit(asked);
   const Json json = json_of(config, "ds_config.json");
   EXPECT_EQ(json.at("tensor_parallel").at("autotp_size"), 2);
+  EXPECT_FALSE(json.contains("train_batch_size")) << "which would be taken for all ranks'";
   EXPECT_EQ(json.at("gradient_accumulation_steps"), 16);
   EXPECT_TRUE(warns(config, "tp 2", "same batch"));
 }

@@ -81,8 +81,7 @@ bool warns(const launcher::LaunchConfig& config, const std::string& what, const 
   });
 }
 
-std::string refusal(launcher::LaunchConfig (*emit)(const launcher::EmitRequest&),
-                    const launcher::EmitRequest& request) {
+std::string refusal(const Emit& emit, const launcher::EmitRequest& request) {
   try {
     emit(request);
   } catch (const InputError& error) {
@@ -92,8 +91,8 @@ std::string refusal(launcher::LaunchConfig (*emit)(const launcher::EmitRequest&)
   return "";
 }
 
-void expect_refused(launcher::LaunchConfig (*emit)(const launcher::EmitRequest&),
-                    const launcher::EmitRequest& request, const std::vector<Refused>& cases) {
+void expect_refused(const Emit& emit, const launcher::EmitRequest& request,
+                    const std::vector<Refused>& cases) {
   EXPECT_EQ(refusal(emit, request), "") << "the plan that is changed is fine";
   for (const Refused& each : cases) {
     launcher::EmitRequest changed = request;

@@ -29,9 +29,11 @@ bool has_file(const launcher::LaunchConfig& config, const std::string& name);
 bool warns(const launcher::LaunchConfig& config, const std::string& what,
            const std::string& more = "");
 
+/// What a target makes of a plan.
+using Emit = std::function<launcher::LaunchConfig(const launcher::EmitRequest&)>;
+
 /// The rule that the emitter's InputError states; empty if there is none.
-std::string refusal(launcher::LaunchConfig (*emit)(const launcher::EmitRequest&),
-                    const launcher::EmitRequest& request);
+std::string refusal(const Emit& emit, const launcher::EmitRequest& request);
 
 /// What a plan may be changed to, and the words that the refusal of it must have.
 struct Refused {
@@ -39,8 +41,8 @@ struct Refused {
   std::vector<std::string> words;
 };
 /// Each changes `request`'s plan and expects the emitter to refuse it in these words.
-void expect_refused(launcher::LaunchConfig (*emit)(const launcher::EmitRequest&),
-                    const launcher::EmitRequest& request, const std::vector<Refused>& cases);
+void expect_refused(const Emit& emit, const launcher::EmitRequest& request,
+                    const std::vector<Refused>& cases);
 
 /// Names and arguments that somebody may have: quotes, line ends, substitutions, other scripts.
 const std::vector<std::string>& hostile_texts();

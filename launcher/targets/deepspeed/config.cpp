@@ -75,12 +75,15 @@ Json zero_optimization(const Candidate& candidate) {
 }
 
 Json configuration(const Problem& problem, const Candidate& candidate, bool probe) {
-  Json json{{"train_batch_size", problem.workload.global_batch},
-            {"train_micro_batch_size_per_gpu", candidate.micro_batch},
-            {"gradient_accumulation_steps", accumulation(problem, candidate)},
-            {"gradient_clipping", 1.0},
-            {"steps_per_print", probe ? 1 : 10},
-            {"wall_clock_breakdown", probe}};
+  Json json = Json::object();
+  // Under AutoTP DeepSpeed holds it against all ranks, those of a tensor group among them: source:
+  // deepspeedai/DeepSpeed deepspeed/runtime/config.py @ 0.19.8, run.
+  if (candidate.tp == 1) json["train_batch_size"] = problem.workload.global_batch;
+  json["train_micro_batch_size_per_gpu"] = candidate.micro_batch;
+  json["gradient_accumulation_steps"] = accumulation(problem, candidate);
+  json["gradient_clipping"] = 1.0;
+  json["steps_per_print"] = probe ? 1 : 10;
+  json["wall_clock_breakdown"] = probe;
   add_precision(json, problem, candidate);
   json["zero_optimization"] = zero_optimization(candidate);
   add_optimizer(json, problem);

@@ -86,7 +86,11 @@ LaunchConfig emit(const EmitRequest& request) {
   const std::string path = path_of(request, "ds_config.json");
   const std::vector<std::string> options{"--deepspeed", "--deepspeed_config", path};
   config.files.push_back({path, configuration(problem, candidate, request.probe).dump(2) + "\n"});
-  config.command = command_of(request, torchrun(request), options);
+  const bool own = launcher_of(request, {"torchrun", "deepspeed"}) == "deepspeed";
+  EmitRequest with_torchrun = request;
+  with_torchrun.user.launcher.clear();
+  config.command =
+      command_of(request, own ? own_launcher(request) : torchrun(with_torchrun), options);
   if (problem.cluster.device.kind == DeviceKind::cpu) config.environment["DS_ACCELERATOR"] = "cpu";
 
   if (problem.cluster.nodes > 1) {

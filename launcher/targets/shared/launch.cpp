@@ -84,7 +84,18 @@ std::string script_of(const EmitRequest& request) {
   return words.empty() ? kScriptPlaceholder : not_an_option(words.front());
 }
 
+std::string launcher_of(const EmitRequest& request, const std::vector<std::string>& known) {
+  const std::string& asked = request.user.launcher;
+  if (asked.empty()) return "torchrun";
+  if (std::find(known.begin(), known.end(), asked) != known.end()) return asked;
+  throw InputError({request.source, "--launcher", asked,
+                    fmt::format("does not start target {} in this version: {} does",
+                                request.plan.problem.target, join_words(known)),
+                    nearest_word(asked, known)});
+}
+
 std::vector<std::string> torchrun(const EmitRequest& request) {
+  launcher_of(request, {"torchrun"});
   const ClusterSpec& cluster = request.plan.problem.cluster;
   const std::string per_node = fmt::format("--nproc-per-node={}", cluster.per_node);
   if (!has_several_nodes(request)) return {"torchrun", "--standalone", per_node};

@@ -30,6 +30,10 @@ std::vector<std::string> user_words(const launcher::EmitRequest& request);
 /// The user's script, or the placeholder; never like an option.
 std::string script_of(const launcher::EmitRequest& request);
 
+/// The launcher that the user asks for, or torchrun; an InputError if it is not among `known`.
+std::string launcher_of(const launcher::EmitRequest& request,
+                        const std::vector<std::string>& known);
+
 /// `torchrun`, as many ranks as the cluster has devices. Several nodes meet at the placeholder's
 /// port (c10d), so that the line is the same on each.
 std::vector<std::string> torchrun(const launcher::EmitRequest& request);
