@@ -13,9 +13,10 @@ namespace planwright::launcher {
 
 /// Where a run leaves its figures.
 struct CommandFolders {
-  std::string report;    ///< the file of PLANWRIGHT_REPORT
-  std::string observed;  ///< the observer's folder
-  std::string log;       ///< what it prints, its beginning and its end
+  std::string report;     ///< the file of PLANWRIGHT_REPORT
+  std::string observed;   ///< the observer's folder
+  std::string log;        ///< what it prints, its beginning and its end
+  std::string temporary;  ///< TMPDIR
 };
 
 /// All that is known of a run of a command that has ended.

@@ -26,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kReportVariable = "PLANWRIGHT_REPORT";
+constexpr const char* kTemporaryVariable = "TMPDIR";  // torchrun leaves folders behind
 constexpr const char* kObserverVariable = "PLANWRIGHT_OBSERVER";
 constexpr const char* kStepsVariable = "PLANWRIGHT_OBSERVER_STEPS";
 constexpr const char* kBudgetVariable = "PLANWRIGHT_OBSERVER_BUDGET";
@@ -69,6 +70,7 @@ std::map<std::string, std::string> environment_of(const CommandJob& job, const R
   std::map<std::string, std::string> environment = job.environment;
   environment.insert(options.environment.begin(), options.environment.end());
   environment[kReportVariable] = folders.report;
+  environment.emplace(kTemporaryVariable, folders.temporary);
   // What a script prints into a pipe is a sign of life, and there if it is killed, only if it does
   // not keep it back.
   environment.try_emplace("PYTHONUNBUFFERED", "1");
@@ -159,8 +161,9 @@ CommandOutcome run_command(const CommandJob& job, const RunOptions& options) {
     const WorkFolder work(options.temp_root);
     const std::string logs = options.log_folder.empty() ? work.path() : options.log_folder;
     const CommandFolders folders{work.path() + "/report.json", work.path() + "/observed",
-                                 logs + "/command.log"};
+                                 logs + "/command.log", work.path() + "/tmp"};
     make_folder(folders.observed);
+    make_folder(folders.temporary);
     return command_verdict(job, run_in(job, options, work, folders));
   } catch (const WorldError& error) {
     return {Outcome{Failure{OutcomeKind::environment, error.what(), "", {}}, {}}, {}, {}};

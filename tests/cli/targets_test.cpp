@@ -110,7 +110,7 @@ TEST_P(TargetSpaces, AreEstimatedAndEmittedToTheLastCandidate) {
 TEST(Targets, AreNamedOnce) {
   const std::vector<std::string> names = target_names();
   EXPECT_EQ(names, (std::vector<std::string>{"builtin", "deepspeed", "accelerate", "hf-trainer",
-                                             "fsdp", "torchtitan"}));
+                                             "fsdp", "torchtitan", "command"}));
 }
 
 Estimate estimate_of(const std::string& name, const Candidate& candidate) {

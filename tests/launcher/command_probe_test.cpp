@@ -9,6 +9,14 @@ namespace {
 
 const char* const kThreeSteps = "step 1 null 900\nstep 2 0.5 300\nstep 3 0.25 400\n";
 
+TEST_F(CommandProcess, LeavesNoTemporaryFiles) {
+  const CommandOutcome ended =
+      run("touch \"$TMPDIR/left\"\necho '{\"step_time_s\": 1}' > \"$PLANWRIGHT_REPORT\"\n"
+          "[ -e \"$TMPDIR/left\" ] && case \"$TMPDIR\" in \"$PLANWRIGHT_TEST\"/*) exit 0;; esac\n"
+          "rm \"$PLANWRIGHT_REPORT\"\n");
+  EXPECT_EQ(ended.outcome.kind(), OutcomeKind::ok) << "the folder is the probe's own";
+}
+
 TEST_F(CommandProcess, IsMeasuredByTheObserver) {
   const CommandOutcome ended = run(kThreeSteps);
   ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok) << ended.outcome.failure()->detail;

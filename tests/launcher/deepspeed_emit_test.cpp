@@ -96,6 +96,7 @@ TEST(DeepspeedEmit, StartsThroughTorchrunAndThroughDeepspeedsLauncher) {
   EXPECT_EQ(emit(asked).command, words);
   asked.user.launcher = "depspeed";
   EXPECT_NE(testing::refusal(emit, asked).find("torchrun or deepspeed"), std::string::npos);
+  asked.user.launcher.clear();
 
   asked.plan.problem.cluster.nodes = 2;
   asked.plan.candidate.dp = 16;
