@@ -30,7 +30,10 @@ std::string beside(const Setting& place, const std::string& word) {
   if (place.file == kCommandLine || word.empty()) return word;
   const fs::path path = fs::path(place.file).parent_path() / word;
   std::error_code unreadable;
-  return fs::is_regular_file(path, unreadable) ? path.lexically_normal().string() : word;
+  if (!fs::is_regular_file(path, unreadable)) return word;
+  const std::string found = path.lexically_normal().string();
+  const bool is_path = word.find('/') != std::string::npos;  // and no program of the PATH
+  return is_path && found.find('/') == std::string::npos ? "./" + found : found;
 }
 
 std::vector<std::string> words_of(const Setting& setting) {
