@@ -138,7 +138,9 @@ std::string out_of_memory_text(const OutOfMemory& full) {
 std::string outcome_text(const Outcome& outcome, const Paint& paint) {
   if (const Measurement* measured = outcome.measurement()) {
     const double rate = measured->tokens_per_second_per_device;
-    return fmt::format("{}, {} GiB{}", paint.good("ok"), gib_text(measured->allocated_peak()),
+    const Bytes peak = measured->allocated_peak();
+    return fmt::format("{}, {}{}", paint.good("ok"),
+                       peak == Bytes{} ? "memory not known" : gib_text(peak) + " GiB",
                        rate > 0 ? fmt::format(", {} tokens/s/device", rate_text(rate)) : "");
   }
   if (const OutOfMemory* full = outcome.out_of_memory()) {

@@ -53,11 +53,12 @@ Json runner_up_json(const Trial& trial) {
 
 std::string winner_text(const Problem& problem, const Trial& winner, const Paint& paint) {
   const Measurement& measured = *winner.outcome.measurement();
-  return fmt::format("{} {} (trial {})\n  {} tokens/s/device, step {} ms, peak {} GiB of {} GiB\n",
-                     paint.bold("best plan:"), describe(winner.candidate), winner.number,
-                     rate_text(measured.tokens_per_second_per_device),
-                     ms_text(Seconds{measured.step_time_s}), gib_text(measured.allocated_peak()),
-                     gib_text(capacity(problem)));
+  const Bytes peak = measured.allocated_peak();
+  return fmt::format(
+      "{} {} (trial {})\n  {} tokens/s/device, step {} ms, peak {} of {} GiB\n",
+      paint.bold("best plan:"), describe(winner.candidate), winner.number,
+      rate_text(measured.tokens_per_second_per_device), ms_text(Seconds{measured.step_time_s}),
+      peak == Bytes{} ? "not known" : gib_text(peak) + " GiB", gib_text(capacity(problem)));
 }
 
 std::string runners_up_table(const Plan& plan, const Paint& paint) {

@@ -136,6 +136,14 @@ Ending ending_without_plan(const ProblemInput& input, const search::Space& space
   return {kExitWorldFailed, "no plan was measured: the budget was spent before a probe could end"};
 }
 
+/// What cannot be written down is refused before a study is made for it.
+void try_emit(const ProblemInput& input, const Candidate& candidate) {
+  launcher::EmitRequest request{.plan = {input.problem, candidate, {}}};
+  request.source = kCommandLine;
+  request.user = input.user;
+  input.target->emit(request);
+}
+
 /// One rank alone does not tell how fast the whole job is, which is what plans are ranked by.
 void refuse_shadow(const Settings& settings, const ProbeScope& scope) {
   if (scope.kind == ScopeKind::full) return;
@@ -161,6 +169,7 @@ int run_tune(const Arguments& arguments) {
   console.warnings(require_host_room(line.settings, input));
   require_runner(input, options);
   if (space.legal.empty()) return tell_none_legal(input.problem, space, console);
+  try_emit(input, space.legal.front());
 
   on_signal(OnSignal::ask);
   OpenStudy study = open_study(line.settings, input.problem, console);

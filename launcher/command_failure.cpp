@@ -51,8 +51,11 @@ std::string why_nothing_seen(const CommandJob& job, const CommandEnd& end) {
            "optimizer of torch: it makes none, or its Python ignores PYTHONPATH (-I, -E)";
   }
   const int seen = static_cast<int>(end.observed.size());
-  if (seen < job.ranks) {
-    return fmt::format("{} of {} ranks were seen to step an optimizer", seen, job.ranks);
+  if (seen != job.ranks) {
+    return fmt::format(
+        "{} of {} ranks were seen to step an optimizer: the command is to start as "
+        "many as there are devices (--devices)",
+        seen, job.ranks);
   }
   return fmt::format("it made no step behind the {} of the warm-up", job.scope.warmup);
 }

@@ -90,7 +90,7 @@ std::optional<Measurement> observed_measurement(const CommandJob& job, const Com
     ranks.insert(process.rank);
     measured.ranks.push_back(measurement_of(job, process));
   }
-  if (static_cast<int>(ranks.size()) < job.ranks) return std::nullopt;
+  if (static_cast<int>(ranks.size()) != job.ranks) return std::nullopt;
   measured.steps_s = slowest(measured.ranks);
   if (measured.steps_s.empty()) return std::nullopt;
   set_step_time(job, median(measured.steps_s), measured);

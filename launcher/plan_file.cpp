@@ -98,7 +98,8 @@ PlanFile plan_of(const Problem& problem, const Trial& trial, const std::string& 
     evidence.kind = EvidenceKind::measured;
     evidence.step_time_s = measured->step_time_s;
     evidence.tokens_per_second_per_device = measured->tokens_per_second_per_device;
-    evidence.allocated_peak = measured->allocated_peak();
+    const Bytes peak = measured->allocated_peak();
+    if (peak > Bytes{}) evidence.allocated_peak = peak;
   } else if (!trial.estimate.stages.empty()) {
     evidence.step_time_s = trial.estimate.step_time.value;
     evidence.tokens_per_second_per_device = trial.estimate.tokens_per_second_per_device;

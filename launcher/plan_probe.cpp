@@ -78,6 +78,11 @@ Outcome measure_command(const PlanJob& job, const RunOptions& options) {
     CommandJob command = command_job(job, config);
     command.observer = options.observer;
     CommandOutcome ended = run_command(command, options);
+    const Measurement* measured = ended.outcome.measurement();
+    if (measured != nullptr && measured->allocated_peak() == Bytes{}) {
+      ended.warnings.emplace_back(
+          "nobody said how much memory it took: whether the plan fits is not known");
+    }
     if (!ended.warnings.empty()) {
       ended.outcome.environment[kOddity] = fmt::format("{}", fmt::join(ended.warnings, "; "));
     }

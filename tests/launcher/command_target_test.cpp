@@ -49,6 +49,10 @@ TEST(CommandTarget, RefusesWhatCannotBeFilledIn) {
        "{micro_bach}: is nothing that can be filled in (for these "
        "very letters write {{micro_bach}}); {micro_batch}"},
       {user({"train", "{cp}"}), "cp: is an axis that this version cannot estimate yet; "},
+      {user({"train", "x{flags}"}),
+       "x{flags}: {flags} stands for words: it must be one by itself; "},
+      {user({"train", "{template}"}),
+       "{template}: there is no template: name one with --template; "},
       {{.words = {"train"}, .flags = {{"zerro", {{"", {"-z"}}}}}},
        "[launch.flags] zerro: is not an axis of a plan; zero"},
       {{.words = {"train"}, .flags = {{"zero", {{"four", {"-z"}}}}}},
@@ -114,6 +118,9 @@ TEST(CommandTarget, RefusesPlansThatTheCommandHasNoWordsFor) {
   auto free = request(given, candidate);
   free.plan.problem.workload.global_batch = 0;
   EXPECT_EQ(testing::refusal(emit, free), "") << "a step is as many as the plan takes at once";
+  auto unnamed = free;
+  unnamed.user.words.pop_back();
+  EXPECT_NE(testing::refusal(emit, unnamed).find("does not name it"), std::string::npos);
 }
 
 TEST(CommandTarget, TwoCommandsAreTwoVersions) {

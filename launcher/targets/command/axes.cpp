@@ -177,7 +177,27 @@ std::vector<std::string> named_axes(const UserCommand& user) {
   return axes;
 }
 
+namespace {
+
+/// {flags} stands for words, and {template} for a file.
+void require_places(const UserCommand& user, const std::string& place) {
+  for (const std::string& word : user.words) {
+    for (const std::string& name : launcher::placeholders_in(word)) {
+      if (name == kFlags && word != "{flags}") {
+        throw InputError(
+            {place, word, "", "{flags} stands for words: it must be one by itself", ""});
+      }
+      if (name == kTemplate && user.templates.empty()) {
+        throw InputError({place, word, "", "there is no template: name one with --template", ""});
+      }
+    }
+  }
+}
+
+}  // namespace
+
 SupportedAxes supported_axes(const UserCommand& user, const std::string& place) {
+  require_places(user, place);
   const std::vector<std::string> known = known_names();
   for (const std::string& name : names_in(user)) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;

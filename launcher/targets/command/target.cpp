@@ -61,6 +61,18 @@ Rule flagged_values(const UserCommand& user) {
           "add them, or leave the value out of [space]", kSource};
 }
 
+/// Nothing else says how large a step is.
+Rule named_micro_batch(const UserCommand& user) {
+  const std::vector<std::string> axes = named_axes(user);
+  const bool named = std::find(axes.begin(), axes.end(), "micro_batch") != axes.end();
+  return {"micro_batch_is_named",
+          [named](const Problem& p, const Candidate& c) {
+            return !named && p.workload.global_batch == 0 && c.micro_batch != 1;
+          },
+          "micro-batch {micro_batch} is not in the command, which does not name it",
+          "put micro_batch, in braces, into the command", kSource};
+}
+
 /// A plan that takes more than one micro-batch a step must be able to say so.
 Rule named_accumulation(const UserCommand& user) {
   bool named = false;
@@ -120,7 +132,8 @@ TargetTraits traits_of(const UserCommand& user, const std::string& place) {
   TargetTraits traits = stand_in_traits(kCommandTarget, version_of(user));
   traits.holdings = holdings();
   traits.axes = supported_axes(user, place);
-  traits.rules = joined({{flagged_values(user), named_accumulation(user)}, estimable_models()});
+  traits.rules = joined({{flagged_values(user), named_micro_batch(user), named_accumulation(user)},
+                         estimable_models()});
   traits.recipe = torch_recipe;
   traits.bucket_elements = [](const Candidate&) { return ddp_bucket_elements(kBucketMebibytes); };
   return traits;
@@ -175,7 +188,8 @@ launcher::Target target(const UserCommand& user, const std::string& place) {
 
 LaunchConfig emit(const EmitRequest& request) {
   const auto& [problem, candidate, evidence] = request.plan;
-  require_expressible(request, {flagged_values(request.user), named_accumulation(request.user)});
+  require_expressible(request, {flagged_values(request.user), named_micro_batch(request.user),
+                                named_accumulation(request.user)});
   NamedValues values = named_values(problem, candidate);
   values.emplace_back(kSteps, std::to_string(request.steps));
   LaunchConfig config;
