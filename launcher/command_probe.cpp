@@ -44,7 +44,7 @@ std::string found_in_path(const std::string& program,
   std::string folders = path != given.end() ? path->second : environment_value("PATH");
   while (!folders.empty()) {
     const std::size_t colon = std::min(folders.find(':'), folders.size());
-    const std::string candidate = folders.substr(0, colon) + "/" + program;
+    std::string candidate = folders.substr(0, colon) + "/" + program;
     if (colon > 0 && access(candidate.c_str(), X_OK) == 0) return candidate;
     folders.erase(0, colon + 1);
   }

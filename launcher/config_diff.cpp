@@ -1,5 +1,6 @@
 #include "launcher/config_diff.h"
 
+#include <fmt/core.h>
 #include <toml++/toml.h>
 #include <yaml-cpp/yaml.h>
 
@@ -120,7 +121,7 @@ void compare(const std::string& key, const Json& in_use, const Json& planned,
     }
   } else if (in_use.is_array() && planned.is_array() && in_use.size() == planned.size()) {
     for (std::size_t i = 0; i < in_use.size(); ++i) {
-      compare(key + "[" + std::to_string(i) + "]", in_use[i], planned[i], all);
+      compare(fmt::format("{}[{}]", key, i), in_use[i], planned[i], all);
     }
   } else if (!equal(in_use, planned)) {
     all.push_back({key, text_of(in_use), text_of(planned)});
