@@ -21,45 +21,54 @@ std::int64_t divided(std::int64_t elements, std::int64_t ranks) {
   return (elements + ranks - 1) / ranks;
 }
 
-/// Of one tensor, on the rank that has most of it.
-std::int64_t elements_of(const FlatTensor& tensor, ShardedBy by, std::int64_t ranks) {
-  if (by == ShardedBy::nothing || by == ShardedBy::data_ranks) return tensor.numel;
-  std::int64_t elements = 0;
-  for (const Stretch& part : tensor.rows) {
-    const std::int64_t columns = tensor.columns.count;
-    elements += by == ShardedBy::each_row ? divided(part.count, ranks) * columns
-                                          : divided(part.count * columns, ranks);
-  }
-  return elements;
+/// Of one part of a tensor, on the rank that has most of it.
+std::int64_t part_elements(const Stretch& part, std::int64_t columns, ShardedBy by,
+                           std::int64_t ranks) {
+  if (by == ShardedBy::each_row) return divided(part.count, ranks) * columns;
+  if (by == ShardedBy::each_tensor) return divided(part.count * columns, ranks);
+  return part.count * columns;
 }
 
-/// Calls `use(tensor, elements)` for each tensor that the holding is of.
+/// Calls `use(tensor, elements)` for each tensor, part by part, that the holding is of.
 template <class Use>
-void for_each_tensor(const Holding& holding, const Candidate& candidate, const FlatLayout& layout,
-                     const Use& use) {
+void for_each_part(const Holding& holding, const Candidate& candidate, const FlatLayout& layout,
+                   const Use& use) {
   const ShardedBy by = sharded_by(holding, candidate);
   for (const FlatTensor& tensor : layout.tensors) {
     if (holding.takes != nullptr && !holding.takes(tensor)) continue;
-    use(tensor, elements_of(tensor, by, shard_ranks(candidate)));
+    for (const Stretch& part : tensor.rows) {
+      use(tensor, part_elements(part, tensor.columns.count, by, shard_ranks(candidate)));
+    }
   }
+}
+
+/// Of the shards of what is cut as a whole.
+std::int64_t in_a_row(std::int64_t elements, const Holding& holding, const Candidate& candidate) {
+  const bool cut = sharded_by(holding, candidate) == ShardedBy::data_ranks;
+  return cut ? divided(elements, shard_ranks(candidate)) : elements;
 }
 
 std::int64_t unpadded(const Holding& holding, const Candidate& candidate,
                       const FlatLayout& layout) {
   std::int64_t elements = 0;
-  for_each_tensor(holding, candidate, layout,
-                  [&](const FlatTensor&, std::int64_t each) { elements += each; });
-  const bool in_a_row = sharded_by(holding, candidate) == ShardedBy::data_ranks;
-  return in_a_row ? divided(elements, shard_ranks(candidate)) : elements;
+  for_each_part(holding, candidate, layout,
+                [&](const FlatTensor&, std::int64_t each) { elements += each; });
+  return in_a_row(elements, holding, candidate);
 }
 
 std::int64_t tensors_of(const Holding& holding, const Candidate& candidate,
                         const FlatLayout& layout) {
   std::int64_t tensors = 0;
-  for_each_tensor(holding, candidate, layout, [&](const FlatTensor& tensor, std::int64_t) {
-    tensors += static_cast<std::int64_t>(tensor.rows.size());
-  });
+  for_each_part(holding, candidate, layout, [&](const FlatTensor&, std::int64_t) { ++tensors; });
   return tensors;
+}
+
+std::int64_t largest_of(const Holding& holding, const Candidate& candidate,
+                        const FlatLayout& layout) {
+  std::int64_t largest = 0;
+  for_each_part(holding, candidate, layout,
+                [&](const FlatTensor&, std::int64_t each) { largest = std::max(largest, each); });
+  return in_a_row(largest, holding, candidate);
 }
 
 std::int64_t padded(const Holding& holding, const Candidate& candidate, const FlatLayout& layout) {
@@ -86,8 +95,13 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const T
       return unpadded(holding, candidate, layouts.frozen);
     case HoldingOf::trained_tensors:
       return tensors_of(holding, candidate, layouts.trained);
+    case HoldingOf::largest_tensor:
+      return largest_of(holding, candidate, layouts.trained);
     case HoldingOf::bucket:
       return traits.bucket_elements(candidate);
+    case HoldingOf::filled_bucket:
+      return std::min(traits.bucket_elements(candidate),
+                      unpadded(holding, candidate, layouts.trained));
     case HoldingOf::rope_table:
       return rope_elements(problem);
     case HoldingOf::step_counters:
@@ -129,14 +143,12 @@ std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTrai
   for (const Holding& holding : traits.holdings) {
     if (!holding.grows || !applies(holding, problem, candidate)) continue;
     std::vector<std::int64_t> elements(trained.read_by.size());
-    for_each_tensor(holding, candidate, trained, [&](const FlatTensor& tensor, std::int64_t each) {
+    for_each_part(holding, candidate, trained, [&](const FlatTensor& tensor, std::int64_t each) {
       elements[static_cast<std::size_t>(tensor.first_unit)] += each;
     });
-    const bool in_a_row = sharded_by(holding, candidate) == ShardedBy::data_ranks;
-    const std::int64_t ranks = in_a_row ? shard_ranks(candidate) : 1;
     units.resize(elements.size());
     for (std::size_t unit = 0; unit < units.size(); ++unit) {
-      units[unit] += divided(elements[unit], ranks) * bytes_each(holding, problem);
+      units[unit] += in_a_row(elements[unit], holding, candidate) * bytes_each(holding, problem);
     }
   }
   return units;

@@ -25,7 +25,9 @@ enum class HoldingOf {
   trained,            ///< every trained parameter and no padding
   frozen,             ///< every parameter that is not trained and no padding
   trained_tensors,    ///< each trained tensor; of a fused matrix each of its parts
+  largest_tensor,     ///< those of the largest trained one; of a fused matrix the largest part's
   bucket,             ///< a bucket's elements (TargetTraits::bucket_elements), whatever the model
+  filled_bucket,      ///< the same, or every trained parameter where those are fewer
   rope_table,         ///< cosine and sine, seq × head_dim / 2 each (none with learned positions)
   step_counters,      ///< one scalar
   factored_moments,   ///< a row and a column statistic per matrix, vectors whole: Adafactor's

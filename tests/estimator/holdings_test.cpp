@@ -72,6 +72,10 @@ TEST(HeldBytes, OfABucketAreTheTargetsWhateverTheModel) {
   OneHolding one(of(HoldingOf::bucket));
   one.traits.bucket_elements = [](const Candidate&) { return 1'000'000; };
   EXPECT_EQ(one.at(Phase::load), 1'000'000);
+  one.traits.holdings[0].of = HoldingOf::filled_bucket;
+  EXPECT_EQ(one.at(Phase::load), 12888) << "more cannot be in it";
+  one.traits.bucket_elements = [](const Candidate&) { return 1000; };
+  EXPECT_EQ(one.at(Phase::load), 1000);
 }
 
 /// Five norms of 24.
@@ -81,6 +85,16 @@ TEST(HeldBytes, AreOfTheTensorsThatTheHoldingTakes) {
   EXPECT_EQ(OneHolding(norms).at(Phase::load), 120);
   norms.of = HoldingOf::trained_tensors;
   EXPECT_EQ(OneHolding(norms).at(Phase::load), 5);
+}
+
+/// The embedding and the head are as large; of five ranks' rows 10·24; of the blocks' matrices out
+/// and down are not fused, gate and up are 40·24 each.
+TEST(HeldBytes, OfTheLargestTensorAreOfOne) {
+  EXPECT_EQ(OneHolding(of(HoldingOf::largest_tensor)).at(Phase::load), 1200);
+  EXPECT_EQ(OneHolding(of(HoldingOf::largest_tensor, by_rows), 5, 2).at(Phase::load), 240);
+  Holding fused = of(HoldingOf::largest_tensor);
+  fused.takes = [](const FlatTensor& t) { return t.tensor.name.ends_with("gate_up.weight"); };
+  EXPECT_EQ(OneHolding(fused).at(Phase::load), 960);
 }
 
 TEST(HeldBytes, HaveAtMostSoManyElementsInACopy) {

@@ -16,7 +16,10 @@ namespace {
 /// (set_mixed_precision), utils/fsdp_utils.py (fsdp2_prepare_model) @ v1.15.0. FSDP1's flat
 /// parameters are as many bytes.
 TorchUse torch_use(const Use& use) {
-  return {.defers = true, .reduces_narrow = true, .has_momentum = use.has_momentum};
+  return {.defers = true,
+          .reduces_narrow = true,
+          .has_momentum = use.has_momentum,
+          .fused_adamw = use.fused_adamw};
 }
 
 std::vector<Holding> holdings(const Use& use) {

@@ -10,6 +10,7 @@ namespace planwright::targets::accelerate {
 struct Use {
   bool (*under_deepspeed)(const Candidate&) = nullptr;  ///< else under DDP or FSDP
   bool has_momentum = true;                             ///< of the optimizer sgd
+  bool fused_adamw = false;                             ///< else torch's default
 };
 
 /// Traits but for rules, knobs and what the target has more of.

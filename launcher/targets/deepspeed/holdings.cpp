@@ -12,6 +12,8 @@ namespace {
 constexpr const char* kZero12 =
     "deepspeedai/DeepSpeed deepspeed/runtime/zero/stage_1_and_2.py @ 0.19.8";
 constexpr const char* kZero3 = "deepspeedai/DeepSpeed deepspeed/runtime/zero/stage3.py @ 0.19.8";
+constexpr const char* kCoalesced =
+    "deepspeedai/DeepSpeed deepspeed/runtime/comm/coalesced_collectives.py @ 0.19.8";
 constexpr const char* kOffload =
     "deepspeedai/DeepSpeed deepspeed/runtime/zero/parameter_offload.py @ 0.19.8";
 constexpr const char* kFused =
@@ -21,6 +23,7 @@ constexpr const char* kUnfused =
 constexpr const char* kBf16 = "deepspeedai/DeepSpeed deepspeed/runtime/bf16_optimizer.py @ 0.19.8";
 constexpr const char* kEngine = "deepspeedai/DeepSpeed deepspeed/runtime/engine.py @ 0.19.8";
 constexpr const char* kAdam = "deepspeedai/DeepSpeed deepspeed/ops/adam/fused_adam.py @ 0.19.8";
+constexpr const char* kTorchAdam = "pytorch/pytorch torch/optim/adam.py @ v2.11.0";
 constexpr const char* kLion = "deepspeedai/DeepSpeed deepspeed/ops/lion/fused_lion.py @ 0.19.8";
 
 /// Elements of zero 0's bucket: MEMORY_OPT_ALLREDUCE_SIZE of engine.py.
@@ -72,9 +75,10 @@ struct Case {
 bool zero0_unfused(const Case& c) { return c.at(0) && !c.in_fused_optimizer(); }
 bool zero0_fused(const Case& c) { return c.at(0) && c.in_fused_optimizer(); }
 bool zero0_narrow(const Case& c) { return c.at(0) && c.narrow(); }
-bool zero0_reduces(const Case& c) { return c.at(0) && c.candidate.dp > 1; }
+bool zero0_reduces(const Case& c) { return c.at(0) && c.candidate.dp > 1 && !c.narrow(); }
 bool zero1_narrow(const Case& c) { return c.at(1) && !c.wide_sums(); }
 bool zero1_wide(const Case& c) { return c.at(1) && c.wide_sums() && !c.in_bf16_optimizer(); }
+bool zero2(const Case& c) { return c.at(2); }
 bool zero2_narrow(const Case& c) { return c.at(2) && !c.wide_sums(); }
 bool zero2_wide(const Case& c) { return c.at(2) && c.wide_sums(); }
 bool zero2_adds(const Case& c) { return zero2_narrow(c) && c.accumulates(); }
@@ -88,8 +92,8 @@ bool has_second_buffer(const Case& c) { return has_buffer(c) && overlaps(c.candi
 bool has_master(const Case& c) { return c.narrow() || c.at(1) || c.at(2); }
 bool is_adamw(const Case& c) { return c.has(OptimizerKind::adamw); }
 bool is_lion(const Case& c) { return c.has(OptimizerKind::lion); }
-bool counts_tensors(const Case& c) { return is_adamw(c) && c.at(0) && !c.cuda(); }
-bool counts_once(const Case& c) { return is_adamw(c) && !c.at(0) && !c.cuda(); }
+bool steps_tensors(const Case& c) { return is_adamw(c) && c.at(0) && !c.cuda(); }
+bool steps_flat(const Case& c) { return is_adamw(c) && !c.at(0) && !c.cuda(); }
 
 /// Of a fused matrix each part is a tensor of the model's.
 bool stays_gathered(const FlatTensor& t) {
@@ -125,11 +129,18 @@ const std::vector<Row>& rows() {
       {optimizer, trained, stepped, with_one, kLoad, kEnd, has_master, kZero12},
       {optimizer, trained, two_states, with_one, kLoad, kEnd, is_adamw, kAdam},
       {optimizer, trained, state, with_one, kLoad, kEnd, is_lion, kLion},
-      {optimizer, trained_tensors, scalar, whole, kLoad, kEnd, counts_tensors, kUnfused},
-      {optimizer, step_counters, scalar, whole, kLoad, kEnd, counts_once, kZero12},
+      // On CPUs torch's Adam takes FusedAdam's place, tensor by tensor or over the flat part: it
+      // counts steps in a tensor, and makes a denominator and a copy of it.
+      {optimizer, trained_tensors, scalar, whole, kLoad, kEnd, steps_tensors, kUnfused},
+      {optimizer, largest_tensor, two_states, whole, kEnd, kEnd, steps_tensors, kTorchAdam},
+      {optimizer, step_counters, scalar, whole, kLoad, kEnd, steps_flat, kZero12},
+      {optimizer, trained, two_states, with_one, kEnd, kEnd, steps_flat, kTorchAdam, kAtOnce,
+       kSubGroup},
 
-      // Zero 0: copies of .grad are reduced, and the step goes over others in fp32. FusedAdam's
-      // wrapper makes them each and then all as one, and frees .grad; the other one does neither.
+      // Zero 0: copies of .grad are reduced, and then the step goes over larger ones in fp32.
+      // FusedAdam's wrapper makes them each and then all as one, and frees .grad; the other one
+      // does
+      // neither.
       {gradients, trained, weight, whole, kBackward, kEnd, zero0_unfused, kUnfused, kGrows},
       {gradients, trained, weight, whole, kBackward, kReduce, zero0_fused, kFused, kGrows},
       {gradients, trained, stepped, whole, kReduce, kReduce, zero0_fused, kFused},
@@ -146,25 +157,29 @@ const std::vector<Row>& rows() {
       {communication, trained, sum, whole, kReduce, kReduce, in_bf16_optimizer, kEngine, kAtOnce,
        kPlainBucket},
 
-      // Zero 1 and 2: through buckets into the own part, which the step copies as one and widens.
-      // With zero 2 each micro-batch has a part, and the next one's is added to it.
+      // Zero 1 and 2: through a bucket, and a copy of it that is reduced, into the own part, which
+      // the step copies as one and widens when the bucket is gone. With zero 1 the copies are less
+      // than what .grad has lost by then. With zero 2 each micro-batch has a part, and the next
+      // one's is added to it.
       {gradients, trained, weight, flat, kReduce, kReduce, zero1_narrow, kZero12},
       {gradients, trained, sum, flat, kBackward, kReduce, zero2_narrow, kZero12},
       {gradients, trained, sum, flat, kForward, kBackward, zero2_adds, kZero12},
       {gradients, trained, sum, flat, kBackward, kBackward, zero2_wide, kZero12},
       {gradients, trained, sum, flat, kReduce, kReduce, flattens, kZero12},
       {gradients, trained, stepped, flat, kReduce, kEnd, in_flat_optimizer, kZero12},
-      {communication, bucket, sum, whole, kBackward, kReduce, zero1_wide, kZero12},
-      {communication, bucket, weight, whole, kBackward, kReduce, has_buffer, kZero12},
-      {communication, bucket, weight, whole, kBackward, kReduce, has_second_buffer, kZero12},
+      {communication, bucket, sum, whole, kBackward, kBackward, zero1_wide, kZero12},
+      {communication, bucket, weight, whole, kBackward, kBackward, has_buffer, kZero12},
+      {communication, bucket, weight, whole, kBackward, kBackward, has_second_buffer, kZero12},
+      {communication, filled_bucket, weight, whole, kBackward, kBackward, zero2, kZero12},
 
-      // Zero 3: the own part and the bucket are there for good, and so many elements are copied as
-      // one, widened and stepped at a time.
+      // Zero 3: the own part and the bucket are there for good, the bucket is cut and put together
+      // anew to be reduced, and so many elements are copied as one, widened and stepped at a time.
       {gradients, trained, sum, tensors, kLoad, kEnd, zero3, kZero3},
       {gradients, trained, sum, tensors, kReduce, kReduce, zero3_narrow, kZero3, kAtOnce,
        kSubGroup},
       {gradients, trained, stepped, tensors, kReduce, kEnd, zero3, kZero3, kAtOnce, kSubGroup},
       {communication, bucket, weight, whole, kLoad, kEnd, zero3, kZero3},
+      {communication, filled_bucket, weight, whole, kBackward, kBackward, zero3, kCoalesced},
   };
   return kRows;
 }

@@ -12,11 +12,12 @@ namespace {
 
 bool under_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
 
-/// Its sgd is torch's without momentum: source: huggingface/transformers
-/// src/transformers/trainer_optimizer.py @ v5.23.0.
+/// Its sgd is torch's without momentum, its AdamW the fused one that the emitter names. Source:
+/// huggingface/transformers src/transformers/trainer_optimizer.py @ v5.23.0.
 TargetTraits make_traits() {
   TargetTraits traits = accelerate::states(
-      "hf-trainer", "5.23.0", {.under_deepspeed = under_deepspeed, .has_momentum = false});
+      "hf-trainer", "5.23.0",
+      {.under_deepspeed = under_deepspeed, .has_momentum = false, .fused_adamw = true});
   traits.rules = joined({emit_rules(),
                          estimable_models(),
                          estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,

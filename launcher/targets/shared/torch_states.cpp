@@ -18,7 +18,7 @@ constexpr const char* kOptim = "pytorch/pytorch torch/optim/optimizer.py @ v2.11
 constexpr const char* kSgd = "pytorch/pytorch torch/optim/sgd.py @ v2.11.0";
 constexpr const char* kGroup =
     "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py @ v2.11.0";
-constexpr const char* kAdamW = "pytorch/pytorch torch/optim/adamw.py @ v2.11.0";
+constexpr const char* kAdamW = "pytorch/pytorch torch/optim/adam.py @ v2.11.0";
 
 constexpr Phase kLoad = Phase::load;
 constexpr Phase kForward = Phase::forward;
@@ -62,6 +62,14 @@ bool is_multiplied(const FlatTensor& t) {
   return t.tensor.shape.size() == 2 && !looked_up;
 }
 
+/// fully_shard frees the buffer that it gathered a unit through when it gathers the next one in a
+/// forward: that of norm and head is there until the next step's first.
+bool is_of_head(const FlatTensor& t) {
+  const std::string& name = t.tensor.name;
+  return name.starts_with("final_norm") || name.starts_with("head") || t.first_unit != t.unit;
+}
+bool gathers_units(const Problem&, const Candidate& c) { return shards(c) && c.pp == 1; }
+
 /// The stages of a pipeline gather once and reduce once, whatever was asked for.
 bool in_stages(const Problem&, const Candidate& c) { return shards(c) && c.pp > 1; }
 bool in_micro_batches(const Problem& p, const Candidate& c) {
@@ -86,6 +94,10 @@ std::vector<Holding> weights() {
       {parameters, trained, updated_bytes, 1, rows, kLoad, kEnd, nullptr, kParam},
       {parameters, frozen, updated_bytes, 1, rows, kLoad, kEnd, nullptr, kParam},
       {parameters, trained, compute_bytes, 1, whole, kForward, kBackward, in_stages, kStage},
+      {communication, trained, compute_bytes, 1, whole, kForward, kEnd, gathers_units, kGroup,
+       is_of_head},
+      {communication, frozen, compute_bytes, 1, whole, kForward, kEnd, gathers_units, kGroup,
+       is_of_head},
       {parameters, trained, compute_bytes, 1, whole, kForward, kBackward, keeps_casts, kAutocast,
        is_multiplied},
       {parameters, frozen, compute_bytes, 1, whole, kForward, kBackward, keeps_casts, kAutocast,
@@ -125,6 +137,14 @@ std::vector<Holding> gradients(const TorchUse& use) {
 std::vector<Holding> states(const TorchUse& use) {
   using enum Account;
   using enum HoldingOf;
+  // A denominator of one tensor after the other, or on GPUs of all at once.
+  const auto at_once = [](const Problem& p) { return p.cluster.device.kind == DeviceKind::cuda; };
+  const auto one_denominator = [=](const Problem& p, const Candidate& c) {
+    return is_adamw(p, c) && !use.fused_adamw && !at_once(p);
+  };
+  const auto all_denominators = [=](const Problem& p, const Candidate& c) {
+    return is_adamw(p, c) && !use.fused_adamw && at_once(p);
+  };
   const auto has_momentum = [use](const Problem& p, const Candidate&) {
     return use.has_momentum && p.workload.optimizer == OptimizerKind::sgd;
   };
@@ -132,6 +152,8 @@ std::vector<Holding> states(const TorchUse& use) {
       // account   of     bytes each copies by    from   to    when          source
       {optimizer, trained, state_bytes, 2, rows, kLoad, kEnd, is_adamw, kAdamW},
       {optimizer, trained_tensors, scalar_bytes, 1, whole, kLoad, kEnd, is_adamw, kAdamW},
+      {optimizer, largest_tensor, state_bytes, 2, rows, kEnd, kEnd, one_denominator, kAdamW},
+      {optimizer, trained, state_bytes, 1, rows, kEnd, kEnd, all_denominators, kAdamW},
       {optimizer, trained, state_bytes, 1, rows, kLoad, kEnd, is_lion, kOptim},
       {optimizer, trained, state_bytes, 1, rows, kLoad, kEnd, has_momentum, kSgd},
       {optimizer, factored_moments, state_bytes, 1, whole, kLoad, kEnd, is_adafactor, kOptim},

@@ -21,6 +21,7 @@ struct TorchUse {
   /// fully_shard reduces them in the type that is computed in, not in the recipe's.
   bool reduces_narrow = false;
   bool has_momentum = true;  ///< of the optimizer sgd
+  bool fused_adamw = false;  ///< else torch's default, which makes temporary tensors
 };
 
 std::vector<Holding> torch_holdings(const TorchUse& use);

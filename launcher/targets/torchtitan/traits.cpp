@@ -20,8 +20,8 @@ constexpr const char* kCheckpoint =
     "pytorch/torchtitan torchtitan/distributed/activation_checkpoint.py @ v0.2.2";
 
 /// Embedding, each block, and norm with head are units, and every backward reduces: source:
-/// kParallelize, apply_fsdp and apply_ddp.
-constexpr TorchUse kUse{};
+/// kParallelize, apply_fsdp and apply_ddp. AdamW is fused: components/optimizer.py.
+constexpr TorchUse kUse{.fused_adamw = true};
 
 /// As complex numbers of fp32.
 Holding rotary_table() {
