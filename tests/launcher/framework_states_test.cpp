@@ -344,10 +344,11 @@ TEST(TorchStates, OfSeveralMicroBatchesDeferReductionUnderAccelerate) {
   EXPECT_EQ(in_loss(torchtitan::traits(), 1), fsdp2(2).gradients);
 }
 
-/// The stages of torch's pipelines reduce once: gradients are whole, in fp32, until the last.
+/// The stages of torch's pipelines reduce once: gradients are whole, in fp32, until the last, and
+/// so are weights that nothing reshards.
 TEST(TorchStates, OfStagesAreWholeUntilTheEnd) {
   Problem problem = problem_of(torchtitan::traits(), 4, kBf16);
-  Candidate candidate = candidate_of(2, 3, 1);
+  Candidate candidate = candidate_of(2, 2, 1);
   candidate.pp = 2;
   const auto q = estimator::quantify(problem, torchtitan::traits(), candidate);
   const Sums s = sums_of(2);

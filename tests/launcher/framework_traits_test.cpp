@@ -202,8 +202,11 @@ TEST(FrameworkSharding, IsFullyShardsOrDeepspeeds) {
   EXPECT_EQ(zero.reuse_elements, 1'000'000'000);
   EXPECT_FALSE(zero.buckets) << "its buffers are holdings";
 
-  candidate = {.pp = 2, .dp = 4, .zero = 3};
+  candidate = {.pp = 2, .dp = 4, .zero = 2};
   EXPECT_EQ(torchtitan::traits().sharding(problem, candidate).gathering, Gathering::each_step);
+  candidate.zero = 3;
+  EXPECT_EQ(torchtitan::traits().sharding(problem, candidate).gathering, Gathering::each_use);
+  EXPECT_FALSE(torchtitan::traits().sharding(problem, candidate).each_micro_batch);
 }
 
 }  // namespace

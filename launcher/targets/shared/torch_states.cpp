@@ -70,8 +70,11 @@ bool is_of_head(const FlatTensor& t) {
 }
 bool gathers_units(const Problem&, const Candidate& c) { return shards(c) && c.pp == 1; }
 
-/// The stages of a pipeline gather once and reduce once, whatever was asked for.
+/// The stages of a pipeline reduce once, and do not reshard after a backward: at zero 2 they gather
+/// once. At zero 3 a forward reshards, and a backward gathers all again.
 bool in_stages(const Problem&, const Candidate& c) { return shards(c) && c.pp > 1; }
+bool gathers_once(const Problem& p, const Candidate& c) { return in_stages(p, c) && c.zero == 2; }
+bool gathers_again(const Problem& p, const Candidate& c) { return in_stages(p, c) && c.zero == 3; }
 bool in_micro_batches(const Problem& p, const Candidate& c) {
   return shards(c) && c.pp == 1 && accumulation(p, c) > 1;
 }
@@ -93,7 +96,8 @@ std::vector<Holding> weights() {
       // account    of      bytes each  copies by    from      to         when         source
       {parameters, trained, updated_bytes, 1, rows, kLoad, kEnd, nullptr, kParam},
       {parameters, frozen, updated_bytes, 1, rows, kLoad, kEnd, nullptr, kParam},
-      {parameters, trained, compute_bytes, 1, whole, kForward, kBackward, in_stages, kStage},
+      {parameters, trained, compute_bytes, 1, whole, kForward, kBackward, gathers_once, kStage},
+      {parameters, trained, compute_bytes, 1, whole, kBackward, kBackward, gathers_again, kStage},
       {communication, trained, compute_bytes, 1, whole, kForward, kEnd, gathers_units, kGroup,
        is_of_head},
       {communication, frozen, compute_bytes, 1, whole, kForward, kEnd, gathers_units, kGroup,
@@ -197,9 +201,9 @@ Sharding torch_sharding(const TorchUse& use, const Problem& problem, const Candi
                     .each_micro_batch = !use.defers};
   if (!shards(candidate)) return sharding;
   sharding.gathered = sharding.made = recipe.compute;
-  sharding.gathering = candidate.pp > 1      ? Gathering::each_step
-                       : candidate.zero == 2 ? Gathering::each_micro_batch
-                                             : Gathering::each_use;
+  sharding.gathering = candidate.zero == 3 ? Gathering::each_use
+                       : candidate.pp > 1  ? Gathering::each_step
+                                           : Gathering::each_micro_batch;
   sharding.reduced = use.reduces_narrow ? recipe.compute : recipe.gradient;
   sharding.by_unit = true;
   if (candidate.pp > 1) {
