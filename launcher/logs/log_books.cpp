@@ -44,12 +44,6 @@ std::optional<StepTime> step_time(const LineFigures& figures) {
   return std::nullopt;
 }
 
-template <class Row>
-void keep(std::deque<Row>& rows, const Row& row) {
-  rows.push_back(row);
-  if (rows.size() > kMostLoggedSteps) rows.pop_front();
-}
-
 /// A device that ran full explains whatever else the rank says, and a failure of its own more than
 /// what another rank's end did to it, or than what the place lacks if steps were made without it.
 bool tells_more(const LoggedFailure& failure, const LoggedFailure& kept,
@@ -72,10 +66,10 @@ void LogBooks::add(Rank rank, const LineFigures& figures, std::int64_t at_line) 
   add_means(figures);
   if (of_another_loop(figures)) return;
   if (const auto step = figures.whole(Field::step)) summary_.last_step = step;
-  const std::int64_t timed = summary_.steps_seen + summary_.rates_seen;
+  const std::int64_t timed = steps_.added() + rates_.added();
   add_step(rank, figures);
   add_rates(rank, figures);
-  if (summary_.steps_seen + summary_.rates_seen > timed) summary_.last_timed_line = at_line;
+  if (steps_.added() + rates_.added() > timed) summary_.last_timed_line = at_line;
   add_loss(rank, figures);
 }
 
@@ -94,9 +88,7 @@ StepLine* LogBooks::known_step(const StepLine& line) {
   if (!line.step) return nullptr;
   const auto last = last_steps_.find(line.rank);
   if (last == last_steps_.end() || last->second.step != *line.step) return nullptr;
-  const std::int64_t gone = summary_.steps_seen - static_cast<std::int64_t>(steps_.size());
-  if (last->second.number < gone) return nullptr;
-  return &steps_[static_cast<std::size_t>(last->second.number - gone)];
+  return steps_.find(last->second.number);
 }
 
 void LogBooks::add_step(Rank rank, const LineFigures& figures) {
@@ -107,11 +99,10 @@ void LogBooks::add_step(Rank rank, const LineFigures& figures) {
     if (line.source < known->source) *known = line;
     return;
   }
-  keep(steps_, line);
   if (line.step && (last_steps_.count(rank) > 0 || last_steps_.size() < kMostLoggedRanks)) {
-    last_steps_[rank] = {*line.step, summary_.steps_seen};
+    last_steps_[rank] = {*line.step, steps_.added()};
   }
-  ++summary_.steps_seen;
+  steps_.add(line);
 }
 
 void LogBooks::add_rates(Rank rank, const LineFigures& figures) {
@@ -123,8 +114,7 @@ void LogBooks::add_rates(Rank rank, const LineFigures& figures) {
   for (const auto& [field, kind] : kKinds) {
     const auto rate = positive(figures.value(field));
     if (!rate) continue;
-    keep(rates_, {rank, figures.whole(Field::step), kind, *rate});
-    ++summary_.rates_seen;
+    rates_.add({rank, figures.whole(Field::step), kind, *rate});
   }
 }
 
@@ -142,7 +132,7 @@ void LogBooks::add_loss(Rank rank, const LineFigures& figures) {
   const auto loss = figures.value(Field::loss);
   if (!loss) return;
   const auto finite = std::isfinite(*loss) ? loss : std::nullopt;
-  keep(losses_, LossLine{rank, figures.whole(Field::step), finite});
+  losses_.add({rank, figures.whole(Field::step), finite});
   Losses& losses = summary_.losses;
   ++losses.seen;
   if (finite) {
@@ -214,9 +204,11 @@ LogSummary LogBooks::close(std::int64_t lines, std::int64_t bytes) {
   for (const auto& [rank, peak] : peaks) {
     keep_largest(summary_.memory[rank].allocated_peak, memory_figure({peak, peak, LogUnit::bytes}));
   }
-  summary_.steps.assign(steps_.begin(), steps_.end());
-  summary_.rates.assign(rates_.begin(), rates_.end());
-  summary_.loss_lines.assign(losses_.begin(), losses_.end());
+  summary_.steps = steps_.in_order();
+  summary_.rates = rates_.in_order();
+  summary_.loss_lines = losses_.in_order();
+  summary_.steps_seen = steps_.added();
+  summary_.rates_seen = rates_.added();
   summary_.lines = lines;
   summary_.bytes = bytes;
   return std::move(summary_);

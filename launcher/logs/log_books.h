@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "launcher/logs/last_rows.h"
 #include "launcher/logs/line_figures.h"
 #include "launcher/logs/log_summary.h"
 
@@ -22,7 +22,7 @@ class LogBooks {
   /// Kept if it is the rank's first, or tells more than the one that is.
   void add_failure(Rank rank, LoggedFailure failure);
 
-  std::int64_t steps_seen() const { return summary_.steps_seen; }
+  std::int64_t steps_seen() const { return steps_.added(); }
   bool has_timed_a_step() const { return summary_.last_timed_line > 0; }
   LogSummary close(std::int64_t lines, std::int64_t bytes);
 
@@ -42,9 +42,9 @@ class LogBooks {
   bool has_room_for(Rank rank) const;
 
   LogSummary summary_;
-  std::deque<StepLine> steps_;
-  std::deque<RateLine> rates_;
-  std::deque<LossLine> losses_;
+  LastRows<StepLine> steps_{kMostLoggedSteps};
+  LastRows<RateLine> rates_{kMostLoggedSteps};
+  LastRows<LossLine> losses_{kMostLoggedSteps};
   std::map<Rank, LastStep> last_steps_;
   std::map<std::pair<Rank, std::size_t>, Bytes> peak_parts_;
   std::optional<std::int64_t> steps_total_;

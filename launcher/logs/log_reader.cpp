@@ -107,9 +107,9 @@ LogReader::LogReader(const std::vector<LogFormat>& formats) : cutter_(kLongestLi
 
 void LogReader::add_search(const std::string& text, Role role, std::size_t row) {
   const std::size_t number = texts_.add(text);
-  if (number == searches_of_text_.size()) searches_of_text_.emplace_back();
-  searches_of_text_[number].push_back(searches_.size());
-  searches_.push_back({role, row});
+  if (number == text_rows_.size()) text_rows_.emplace_back();
+  text_rows_[number].searches.push_back(searches_.size());
+  searches_.push_back({role, row, number});
 }
 
 void LogReader::append(std::string_view bytes) {
@@ -141,12 +141,16 @@ void LogReader::read_line(std::string_view raw, bool cut) {
 /// What may be found in the line, in the order in which it is to be tried.
 void LogReader::look_for(std::string_view text) {
   found_.clear();
+  found_roles_ = 0;
   texts_.search(text, [this](std::size_t number, std::size_t at) {
-    for (const std::size_t each : searches_of_text_[number]) {
-      if (searches_[each].found_in == lines_) continue;
-      searches_[each].found_in = lines_;
-      searches_[each].found_at = at;
+    Text& its = text_rows_[number];
+    its.places.last = at;
+    if (its.found_in == lines_) return;
+    its.found_in = lines_;
+    its.places.first = at;
+    for (const std::size_t each : its.searches) {
       found_.push_back(each);
+      found_roles_ |= 1U << static_cast<unsigned>(searches_[each].role);
     }
   });
   std::sort(found_.begin(), found_.end());
@@ -158,18 +162,21 @@ bool LogReader::matches(const Pattern& pattern, const Search& search, const Line
   figures_.clear();
   LineText text = line.text;
   text.decimal_comma = decimal_comma;
-  const bool in_text = search.found_at >= line.prefix;
-  return pattern.find(text, figures_, in_text ? search.found_at - line.prefix : text.text.npos);
+  const auto [first, last] = text_rows_[search.text].places;
+  if (last < line.prefix) return false;
+  return pattern.find(text, figures_, {first - std::min(first, line.prefix), last - line.prefix});
 }
 
 bool LogReader::is_ignored(const Line& line) {
-  return std::any_of(found_.begin(), found_.end(), [&](std::size_t each) {
-    const Search& search = searches_[each];
-    return search.role == Role::ignored && matches(ignored_[search.row], search, line, false);
-  });
+  return found(Role::ignored) && std::any_of(found_.begin(), found_.end(), [&](std::size_t each) {
+           const Search& search = searches_[each];
+           return search.role == Role::ignored &&
+                  matches(ignored_[search.row], search, line, false);
+         });
 }
 
 void LogReader::read_figures(const Line& line) {
+  if (!found(Role::figures)) return;
   bool any = false;
   line_figures_.clear();
   for (const std::size_t each : found_) {
@@ -190,10 +197,6 @@ void LogReader::read_figures(const Line& line) {
 }
 
 void LogReader::read_failure(const Line& line) {
-  const auto found = [&](Role role) {
-    return std::any_of(found_.begin(), found_.end(),
-                       [&](std::size_t each) { return searches_[each].role == role; });
-  };
   if (found(Role::traceback) && line.text.text.find(kTraceback) != std::string_view::npos) {
     if (tracebacks_.size() < kMostLoggedRanks) tracebacks_[line.rank] = 0;
     return;

@@ -36,11 +36,16 @@ class LogReader {
 
  private:
   enum class Role : std::uint8_t { ignored, figures, sign, traceback, exception };
+  /// What a text that is found in a line may be a part of.
   struct Search {
     Role role;
-    std::size_t row = 0;        ///< in the table of its role
-    std::int64_t found_in = 0;  ///< the line in which its text was found last
-    std::size_t found_at = 0;   ///< where it stands there first
+    std::size_t row = 0;   ///< in the table of its role
+    std::size_t text = 0;  ///< its number
+  };
+  struct Text {
+    std::vector<std::size_t> searches;
+    std::int64_t found_in = 0;  ///< the line in which it was found last
+    Places places;              ///< where it stands there
   };
   struct FigurePattern {
     Pattern pattern;
@@ -57,6 +62,7 @@ class LogReader {
   void add_search(const std::string& text, Role role, std::size_t row);
   void read_line(std::string_view raw, bool cut);
   void look_for(std::string_view text);
+  bool found(Role role) const { return (found_roles_ >> static_cast<unsigned>(role) & 1U) != 0; }
   bool matches(const Pattern& pattern, const Search& search, const Line& line, bool decimal_comma);
   bool is_ignored(const Line& line);
   void read_figures(const Line& line);
@@ -69,7 +75,7 @@ class LogReader {
   std::vector<FigurePattern> figure_patterns_;
   std::vector<Pattern> ignored_, signs_, details_;
   TextSet texts_;
-  std::vector<std::vector<std::size_t>> searches_of_text_;
+  std::vector<Text> text_rows_;
   std::vector<Search> searches_;
 
   LineCutter cutter_;
@@ -78,7 +84,8 @@ class LogReader {
   std::int64_t lines_ = 0, bytes_ = 0;
   // Of one line, kept to spare allocations.
   std::string without_escapes_;
-  std::vector<std::size_t> found_;
+  std::vector<std::size_t> found_;  ///< searches
+  unsigned found_roles_ = 0;        ///< a bit for each
   std::vector<Figure> figures_;
   LineFigures line_figures_;
 };

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 namespace planwright::launcher {
 namespace {
@@ -154,17 +155,17 @@ bool begins_with_letters(std::string_view text, std::string_view letters) {
   return true;
 }
 
-std::optional<NumberInText> no_finite_number(std::string_view text, std::size_t at, double sign) {
+NumberInText no_finite_number(std::string_view text, std::size_t at, double sign) {
   const std::string_view rest = text.substr(at);
   if (begins_with_letters(rest, "nan")) {
-    return NumberInText{std::numeric_limits<double>::quiet_NaN(), at + 3};
+    return {std::numeric_limits<double>::quiet_NaN(), at + 3};
   }
   for (const std::string_view word : {"infinity", "inf"}) {
     if (begins_with_letters(rest, word)) {
-      return NumberInText{sign * std::numeric_limits<double>::infinity(), at + word.size()};
+      return {sign * std::numeric_limits<double>::infinity(), at + word.size()};
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 bool may_begin(char c) {
@@ -191,43 +192,42 @@ bool may_go_on(std::string_view text, std::size_t at) {
   }
 }
 
-/// What nearly all numbers are, without copying: digits and perhaps a point and more. The quotient
-/// of an integer below 2^53 and a power of ten up to 10^22 is rounded as from_chars would.
-std::optional<NumberInText> plain_number(std::string_view text) {
-  constexpr std::size_t kMost = 15;
-  constexpr std::array<double, kMost + 1> kPowers{1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                                  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-  std::uint64_t digits = 0;
-  std::size_t at = 0;
-  for (; at < text.size() && is_digit(text[at]) && at <= kMost; ++at) {
-    digits = digits * 10 + static_cast<std::uint64_t>(text[at] - '0');
+/// Adds the digits at `at` to those read before, and says where they end. Of more than 18 in all
+/// some are lost.
+std::size_t read_digits(std::string_view text, std::size_t at, std::int64_t& digits) {
+  std::uint64_t read = static_cast<std::uint64_t>(digits);
+  for (; at < text.size(); ++at) {
+    const unsigned digit = static_cast<unsigned char>(text[at]) - unsigned{'0'};
+    if (digit > 9) break;
+    read = read * 10 + digit;
   }
-  const std::size_t whole = at;
-  const bool point = whole > 0 && at + 1 < text.size() && text[at] == '.' && is_digit(text[at + 1]);
-  for (at += point ? 1 : 0; point && at < text.size() && is_digit(text[at]) && at <= kMost; ++at) {
-    digits = digits * 10 + static_cast<std::uint64_t>(text[at] - '0');
-  }
-  const std::size_t fraction = point ? at - whole - 1 : 0;
-  const bool more = at < text.size() && is_digit(text[at]);
-  if (whole == 0 || more || whole + fraction > kMost || may_go_on(text, at)) return std::nullopt;
-  return NumberInText{static_cast<double>(digits) / kPowers[fraction], at};
+  digits = static_cast<std::int64_t>(read);
+  return at;
 }
 
-}  // namespace
+/// What nearly all numbers are, without copying: digits and perhaps a point and more. The quotient
+/// of an integer below 2^53 and a power of ten up to 10^22 is rounded as from_chars would.
+NumberInText plain_number(std::string_view text) {
+  constexpr std::size_t kMost = 15;
+  static constexpr std::array<double, kMost + 1> kPowers{
+      1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  std::int64_t digits = 0;
+  const std::size_t whole = read_digits(text, 0, digits);
+  std::size_t at = whole;
+  const bool point = at + 1 < text.size() && text[at] == '.' && is_digit(text[at + 1]);
+  if (point) at = read_digits(text, at + 1, digits);
+  const std::size_t fraction = point ? at - whole - 1 : 0;
+  if (whole == 0 || whole + fraction > kMost || may_go_on(text, at)) return {};
+  return {static_cast<double>(digits) / kPowers[fraction], at};
+}
 
-std::optional<NumberInText> number_at(std::string_view text, bool decimal_comma) {
-  if (text.empty() || !may_begin(text[0])) return std::nullopt;
-  if (!decimal_comma) {
-    if (const auto plain = plain_number(text)) return plain;
-  }
-  std::size_t at = 0;
-  double sign = 1;
-  if (!text.empty() && (text[0] == '-' || text[0] == '+')) {
-    sign = text[0] == '-' ? -1 : 1;
-    ++at;
-  }
+/// Any other. Not inlined, for what it needs on the stack would be set up for plain ones too.
+[[gnu::noinline]] NumberInText other_number(std::string_view text, bool decimal_comma) {
+  const bool negative = text[0] == '-';
+  const double sign = negative ? -1 : 1;
+  std::size_t at = negative || text[0] == '+' ? 1 : 0;
   const std::size_t digits = digits_at(text, at);
-  if (digits > kMostDigits) return std::nullopt;
+  if (digits > kMostDigits) return {};
   if (digits == 0 && (digits_at(text, at + 1) == 0 || text[at] != '.')) {
     return no_finite_number(text, at, sign);
   }
@@ -238,8 +238,15 @@ std::optional<NumberInText> number_at(std::string_view text, bool decimal_comma)
   at = add_fraction(plain, text, at, group_kind);
   at = add_exponent(plain, text, at);
   const auto value = plain.value();
-  if (!value) return std::nullopt;
-  return NumberInText{sign * *value, at};
+  return value ? NumberInText{sign * *value, at} : NumberInText{};
+}
+
+}  // namespace
+
+NumberInText number_at(std::string_view text, bool decimal_comma) {
+  if (text.empty() || !may_begin(text[0])) return {};
+  const NumberInText plain = decimal_comma ? NumberInText{} : plain_number(text);
+  return plain.length > 0 ? plain : other_number(text, decimal_comma);
 }
 
 }  // namespace planwright::launcher

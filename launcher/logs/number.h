@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string_view>
 
 namespace planwright::launcher {
 
 struct NumberInText {
   double value = 0;
-  std::size_t length = 0;
+  std::size_t length = 0;  ///< 0: there is none
 };
 
 /// The number at the beginning of `text`: sign, digits, fraction, exponent, or inf and nan in any
@@ -16,6 +15,6 @@ struct NumberInText {
 /// or a no-break blank. Of a comma and a point the later one begins the fraction. One comma alone
 /// does if what follows is no group of three or if `decimal_comma`, under which one point alone
 /// parts groups. Of what makes no such number, as "1,2,3", the beginning that does is read.
-std::optional<NumberInText> number_at(std::string_view text, bool decimal_comma);
+NumberInText number_at(std::string_view text, bool decimal_comma);
 
 }  // namespace planwright::launcher

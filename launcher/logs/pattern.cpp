@@ -7,6 +7,7 @@
 #include "estimator/spec/error.h"
 #include "estimator/spec/words.h"
 #include "launcher/logs/number.h"
+#include "launcher/logs/text_set.h"
 
 namespace planwright::launcher {
 namespace {
@@ -158,6 +159,7 @@ Pattern::Pattern(std::string_view text, const std::string& file, const std::stri
   if (blanks_first && !at_line_begin_) tokens_.erase(tokens_.begin());
   choose_anchor();
   if (const std::string rule = problem(); !rule.empty()) refuse(rule);
+  fold_blanks();
 }
 
 void Pattern::add_text(std::string_view text) {
@@ -207,32 +209,48 @@ std::string Pattern::problem() const {
 }
 
 void Pattern::choose_anchor() {
-  for (std::size_t i = tokens_.size(); i-- > 0;) {
-    if (tokens_[i].kind != Kind::text) continue;
-    if (tokens_[i].text.size() >= anchor_.size()) anchor_ = tokens_[i].text;
-    first_text_ = i;
+  for (const Token& each : tokens_) {
+    if (each.kind != Kind::text) continue;
+    if (anchor_.empty() || commonness(each.text) < commonness(anchor_)) anchor_ = each.text;
   }
-  anchor_is_first_ = !anchor_.empty() && tokens_[first_text_].text == anchor_;
 }
 
-bool Pattern::find(const LineText& line, std::vector<Figure>& figures,
-                   std::size_t anchor_at) const {
+/// They are no tokens any more, but a mark of the one behind them.
+void Pattern::fold_blanks() {
+  std::vector<Token> folded;
+  bool blanks = false;
+  for (Token& each : tokens_) {
+    if (each.kind != Kind::blanks) {
+      each.behind_blanks = blanks;
+      folded.push_back(std::move(each));
+    }
+    blanks = each.kind == Kind::blanks;
+  }
+  tokens_ = std::move(folded);
+  while (tokens_[first_text_].kind != Kind::text) ++first_text_;
+  anchor_is_first_ = tokens_[first_text_].text == anchor_;
+}
+
+bool Pattern::find(const LineText& line, std::vector<Figure>& figures, Places anchors) const {
   const std::size_t known = figures.size();
   if (at_line_begin_) {
-    const bool found = match_rest(line, 0, 0, figures);
+    const bool found = match_rest(line, begin(), 0, figures);
     if (!found) figures.resize(known);
     return found;
   }
   const std::string& text = tokens_[first_text_].text;
-  const bool known_at = anchor_is_first_ && anchor_at != line.text.npos;
-  std::size_t at = known_at ? anchor_at : line.text.find(text);
+  std::size_t at = anchor_is_first_ ? anchors.first : 0;
+  if (!stands_at(line.text, at, text)) at = line.text.find(text, at);
   for (int tries = 0; at != line.text.npos && tries < kMostTries; ++tries) {
-    const bool found = tokens_[0].kind == Kind::field
-                           ? match_leading_field(line, at, figures)
-                           : !begins_word_inside(line.text, at) &&
-                                 match_rest(line, first_text_ + 1, at + text.size(), figures);
+    if (at > anchors.last) return false;  // it is the first text, or stands behind it
+    const bool found =
+        tokens_[0].kind == Kind::field
+            ? match_leading_field(line, at, figures)
+            : !begins_word_inside(line.text, at) &&
+                  match_rest(line, begin() + first_text_ + 1, at + text.size(), figures);
     if (found) return true;
     figures.resize(known);
+    if (at == anchors.last) return false;
     at = line.text.find(text, at + 1);
   }
   return false;
@@ -245,17 +263,18 @@ bool Pattern::match_leading_field(const LineText& line, std::size_t text_at,
                          (its == Quantity::seconds || its == Quantity::bytes);
   const std::size_t begin = begin_of_number(line.text, text_at, with_unit);
   if (begin >= text_at || begins_word_inside(line.text, begin)) return false;
-  const Place field = match_field(line, 0, begin, figures);
+  const Place field = match_field(line, tokens_.data(), begin, figures);
   const bool ends_here = field.found && skip_blanks(line.text, field.end) == text_at;
-  return ends_here && match_rest(line, first_text_, text_at, figures);
+  return ends_here && match_rest(line, tokens_.data() + first_text_, text_at, figures);
 }
 
-bool Pattern::match_rest(const LineText& line, std::size_t token, std::size_t at,
+bool Pattern::match_rest(const LineText& line, const Token* token, std::size_t at,
                          std::vector<Figure>& figures) const {
-  std::size_t star = tokens_.size(), star_at = 0, star_figures = 0;
+  const Token* star = nullptr;
+  std::size_t star_at = 0, star_figures = 0;
   int tries = 0;
-  while (token < tokens_.size()) {
-    if (tokens_[token].kind == Kind::any) {
+  for (const Token* const last = end(); token != last;) {
+    if (token->kind == Kind::any) {
       star = token++;
       star_at = at;
       star_figures = figures.size();
@@ -267,10 +286,10 @@ bool Pattern::match_rest(const LineText& line, std::size_t token, std::size_t at
       ++token;
       continue;
     }
-    if (star == tokens_.size() || ++tries > kMostTries) return false;
+    if (star == nullptr || ++tries > kMostTries) return false;
     figures.resize(star_figures);
-    const std::size_t text = tokens_[star + 1].kind == Kind::blanks ? star + 2 : star + 1;
-    star_at = line.text.find(tokens_[text].text, token == text ? star_at : star_at + 1);
+    const Token* const text = star + 1;
+    star_at = line.text.find(text->text, token == text ? star_at : star_at + 1);
     if (star_at == line.text.npos) return false;
     at = star_at;
     token = text;
@@ -287,39 +306,30 @@ bool Pattern::ends_well(std::string_view line, std::size_t end) const {
   return tokens_[0].kind != Kind::field || !behind_equals(line, end);
 }
 
-Pattern::Place Pattern::match_token(const LineText& line, std::size_t token, std::size_t at,
-                                    std::vector<Figure>& figures) const {
-  const Token& its = tokens_[token];
-  switch (its.kind) {
-    case Kind::text:
-      return {stands_at(line.text, at, its.text), at + its.text.size()};
-    case Kind::blanks:
-    case Kind::any:
-      return {true, skip_blanks(line.text, at)};
-    case Kind::equals: {
-      const auto behind = behind_equals(line.text, at);
-      return {behind.has_value(), behind.value_or(at)};
-    }
-    case Kind::field:
-      return match_field(line, token, at, figures);
+inline Pattern::Place Pattern::match_token(const LineText& line, const Token* token, std::size_t at,
+                                           std::vector<Figure>& figures) const {
+  if (token->kind == Kind::field) return match_field(line, token, at, figures);
+  if (token->behind_blanks) at = skip_blanks(line.text, at);
+  if (token->kind == Kind::text) {
+    return {stands_at(line.text, at, token->text), at + token->text.size()};
   }
-  return {};
+  const auto behind = behind_equals(line.text, at);
+  return {behind.has_value(), behind.value_or(at)};
 }
 
-Pattern::Place Pattern::match_field(const LineText& line, std::size_t token, std::size_t at,
+Pattern::Place Pattern::match_field(const LineText& line, const Token* token, std::size_t at,
                                     std::vector<Figure>& figures) const {
-  const FieldName& name = tokens_[token].field;
-  const Quantity its = tokens_[token].quantity;
+  const FieldName& name = token->field;
+  const Quantity its = token->quantity;
   at = skip_blanks(line.text, at);
-  const auto number =
+  const NumberInText number =
       number_at(line.text.substr(std::min(at, line.text.size())), line.decimal_comma);
-  if (!number) return {};
-  const std::string_view digits = line.text.substr(at, number->length);
-  if (its == Quantity::whole && digits.find(line.decimal_comma ? ',' : '.') != digits.npos) {
-    return {};
-  }
-  Figure figure{name.field, name.unit, number->value};
-  at += number->length;
+  if (number.length == 0) return {};
+  const std::string_view digits = line.text.substr(at, number.length);
+  const char point = line.decimal_comma ? ',' : '.';
+  if (its == Quantity::whole && std::count(digits.begin(), digits.end(), point) > 0) return {};
+  Figure figure{name.field, name.unit, number.value};
+  at += number.length;
   std::size_t end = at;  // of all that belongs to the number
   if (name.unit == LogUnit::bare && (its == Quantity::seconds || its == Quantity::bytes)) {
     const std::size_t letters = skip_blanks(line.text, at);
@@ -332,15 +342,16 @@ Pattern::Place Pattern::match_field(const LineText& line, std::size_t token, std
     end = ++at;
   }
   if (line.cut && may_go_on(line.text.substr(std::min(end, line.text.size())))) return {};
-  if (!text_follows(line, token, at) && goes_on(line.text, at, its)) return {};
+  if (goes_on(line.text, at, its) && !text_follows(line, token, at)) return {};
   if (!fits(figure, its)) return {};
   figures.push_back(figure);
   return {true, at};
 }
 
-bool Pattern::text_follows(const LineText& line, std::size_t token, std::size_t at) const {
-  if (token + 1 >= tokens_.size() || tokens_[token + 1].kind != Kind::text) return false;
-  return stands_at(line.text, at, tokens_[token + 1].text);
+bool Pattern::text_follows(const LineText& line, const Token* token, std::size_t at) const {
+  const Token* const next = token + 1;
+  return next != end() && next->kind == Kind::text && !next->behind_blanks &&
+         stands_at(line.text, at, next->text);
 }
 
 }  // namespace planwright::launcher

@@ -22,6 +22,12 @@ struct LineText {
   bool decimal_comma = false;
 };
 
+/// Where a text may stand in a line: neither before nor behind these places.
+struct Places {
+  std::size_t first = 0;
+  std::size_t last = std::string_view::npos;
+};
+
 /// A pattern of log_format.h, ready to be found in lines.
 class Pattern {
  public:
@@ -32,10 +38,8 @@ class Pattern {
   const std::string& anchor() const { return anchor_; }
   /// The fields that it has.
   const std::vector<Field>& fields() const { return fields_; }
-  /// Adds its figures, in their order, if it is found. `anchor_at` is where the anchor stands
-  /// first, if that is known.
-  bool find(const LineText& line, std::vector<Figure>& figures,
-            std::size_t anchor_at = std::string_view::npos) const;
+  /// Adds its figures, in their order, if it is found. `anchors` is what is known of the anchor.
+  bool find(const LineText& line, std::vector<Figure>& figures, Places anchors = {}) const;
 
  private:
   enum class Kind : std::uint8_t { text, blanks, any, equals, field };
@@ -44,26 +48,30 @@ class Pattern {
     std::string text{};
     FieldName field{};
     Quantity quantity = Quantity::plain;
+    bool behind_blanks = false;  ///< any number of them; so is every field
   };
   struct Place {
     bool found = false;
     std::size_t end = 0;
   };
 
+  const Token* begin() const { return tokens_.data(); }
+  const Token* end() const { return tokens_.data() + tokens_.size(); }
   void add_text(std::string_view text);
   void add_braces(std::string_view inside);
   std::string problem() const;
   void choose_anchor();
+  void fold_blanks();
   bool match_leading_field(const LineText& line, std::size_t text_at,
                            std::vector<Figure>& figures) const;
-  bool match_rest(const LineText& line, std::size_t token, std::size_t at,
+  bool match_rest(const LineText& line, const Token* token, std::size_t at,
                   std::vector<Figure>& figures) const;
-  Place match_token(const LineText& line, std::size_t token, std::size_t at,
+  Place match_token(const LineText& line, const Token* token, std::size_t at,
                     std::vector<Figure>& figures) const;
-  Place match_field(const LineText& line, std::size_t token, std::size_t at,
+  Place match_field(const LineText& line, const Token* token, std::size_t at,
                     std::vector<Figure>& figures) const;
   bool ends_well(std::string_view line, std::size_t end) const;
-  bool text_follows(const LineText& line, std::size_t token, std::size_t at) const;
+  bool text_follows(const LineText& line, const Token* token, std::size_t at) const;
 
   std::vector<Token> tokens_;
   std::vector<Field> fields_;

@@ -9,6 +9,13 @@
 
 namespace planwright::launcher {
 
+/// The higher, the more lines of logs the text is likely to stand in, by its rarest four bytes and
+/// its length.
+int commonness(std::string_view text);
+
+/// So many bytes of each text are looked for at every place of a line.
+constexpr std::size_t kGramBytes = 4;
+
 /// Which of many short texts occur in a line, in about one step per byte however many they are:
 /// four bytes of each text are looked up in a table, and only where they stand is the text
 /// compared.
@@ -18,25 +25,29 @@ class TextSet {
   std::size_t add(const std::string& text);
   std::size_t size() const { return texts_.size(); }
 
-  /// Calls `found(number, at)` for every occurrence of a text, but only for the first of one of
-  /// less than four bytes. Those of one text come in their order.
+  /// Calls `found(number, at)` for every occurrence of a text. Those of one text come in their
+  /// order.
   template <class Found>
   void search(std::string_view line, const Found& found) const {
     for (const std::size_t number : short_) {
-      const std::size_t at = line.find(texts_[number].text);
-      if (at != line.npos) found(number, at);
+      const std::string_view text = texts_[number].text;
+      std::size_t at = line.find(text);
+      for (; at != line.npos; at = line.find(text, at + 1)) found(number, at);
     }
-    if (line.size() < kGram) return;
-    const std::size_t end = line.size() - kGram;
-    for (std::size_t at = 0; at <= end; ++at) {
-      const std::uint32_t gram = gram_of(line.data() + at);
-      const std::uint16_t head = heads_[slot(gram)];
-      if (head != 0) compare(line, at, gram, head, found);
+    const auto may_be = [this](const char* place) { return present_[slot(gram_of(place))]; };
+    const char* place = line.data();
+    std::size_t left = line.size();
+    for (; left >= kAtOnce + kGramBytes - 1; left -= kAtOnce, place += kAtOnce) {
+      if ((may_be(place) | may_be(place + 1) | may_be(place + 2) | may_be(place + 3)) == 0)
+        continue;
+      for (std::size_t i = 0; i < kAtOnce; ++i) compare(line, place + i, found);
     }
+    for (; left >= kGramBytes; --left, ++place) compare(line, place, found);
   }
 
  private:
-  static constexpr std::size_t kGram = 4;
+  static constexpr std::size_t kAtOnce = 4;  ///< one branch for so many places
+  static constexpr int kSlotBits = 14;       ///< a byte for each fits the nearest cache
   struct Text {
     std::string text;
     std::uint32_t gram = 0;   ///< its four bytes
@@ -46,14 +57,15 @@ class TextSet {
 
   static std::uint32_t gram_of(const char* bytes) {
     std::uint32_t gram = 0;
-    std::memcpy(&gram, bytes, kGram);
+    std::memcpy(&gram, bytes, kGramBytes);
     return gram;
   }
-  static std::size_t slot(std::uint32_t gram) { return (gram * 2654435761U) >> 19; }
+  static std::size_t slot(std::uint32_t gram) { return (gram * 2654435761U) >> (32 - kSlotBits); }
   template <class Found>
-  void compare(std::string_view line, std::size_t at, std::uint32_t gram, std::uint16_t head,
-               const Found& found) const {
-    for (; head != 0; head = texts_[head - 1U].next) {
+  void compare(std::string_view line, const char* place, const Found& found) const {
+    const std::uint32_t gram = gram_of(place);
+    const auto at = static_cast<std::size_t>(place - line.data());
+    for (std::uint16_t head = heads_[slot(gram)]; head != 0; head = texts_[head - 1U].next) {
       const Text& each = texts_[head - 1U];
       if (each.gram != gram || at < each.gram_at) continue;
       const std::size_t begin = at - each.gram_at;
@@ -62,8 +74,9 @@ class TextSet {
   }
 
   std::vector<Text> texts_;
-  std::vector<std::size_t> short_;  ///< those of less than four bytes
-  std::array<std::uint16_t, 1U << 13> heads_{};
+  std::vector<std::size_t> short_;                       ///< those of less than four bytes
+  std::array<std::uint8_t, 1U << kSlotBits> present_{};  ///< 1 where there is a head
+  std::array<std::uint16_t, 1U << kSlotBits> heads_{};
 };
 
 }  // namespace planwright::launcher

@@ -118,6 +118,23 @@ TEST(LogPattern, RefusesWhatIsNone) {
   }
 }
 
+TEST(LogPattern, IsLookedForWhereItsAnchorMayStand) {
+  const Pattern first("loss_of {loss}", "test", ""), later("it: {loss} of_run", "test", "");
+  ASSERT_EQ(first.anchor(), "loss_of");
+  ASSERT_EQ(later.anchor(), "of_run");
+  const auto found_in = [](const Pattern& pattern, std::string_view line, Places anchors) {
+    std::vector<Figure> figures;
+    return pattern.find({line}, figures, anchors) ? figures.at(0).number : -1;
+  };
+  EXPECT_EQ(found_in(first, "loss_of 1 loss_of 2", {}), 1);
+  EXPECT_EQ(found_in(first, "loss_of 1 loss_of 2", {10, 10}), 2);
+  EXPECT_EQ(found_in(first, "loss_of x loss_of 2", {0, 10}), 2);
+  EXPECT_EQ(found_in(first, "loss_of x loss_of 2", {0, 0}), -1);
+  EXPECT_EQ(found_in(later, "it: it: 1 of_run it: 2", {10, 10}), 1);
+  EXPECT_EQ(found_in(later, "of_run it: 2 of_run", {0, 13}), 2);
+  EXPECT_EQ(found_in(later, "of_run it: 2 of_run", {0, 0}), -1);
+}
+
 TEST(LogPattern, IsNotSlowedByALineMadeToBeLikeIt) {
   std::string line;
   while (line.size() < 4000) line += "a b: 1 ";

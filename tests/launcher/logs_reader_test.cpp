@@ -3,6 +3,7 @@
 
 #include "estimator/spec/error.h"
 #include "launcher/logs/generic_format.h"
+#include "launcher/logs/last_rows.h"
 #include "launcher/logs/log_reader.h"
 #include "launcher/logs/step_times.h"
 
@@ -57,6 +58,22 @@ TEST(LogReader, TakesNoFigureFromWhatAGapHasCut) {
   EXPECT_TRUE(summary.failures.empty());
 }
 
+TEST(LogRows, AreTheLastOnes) {
+  LastRows<int> rows(3);
+  EXPECT_TRUE(rows.in_order().empty());
+  EXPECT_EQ(rows.find(0), nullptr);
+  for (int i = 0; i < 8; ++i) {
+    rows.add(i);
+    EXPECT_EQ(*rows.find(i), i);
+    EXPECT_EQ(rows.find(i + 1), nullptr);
+    EXPECT_EQ(rows.find(i - 3), nullptr);
+    if (i < 2) continue;
+    EXPECT_EQ(*rows.find(i - 2), i - 2);
+    EXPECT_EQ(rows.in_order(), (std::vector<int>{i - 2, i - 1, i}));
+  }
+  EXPECT_EQ(rows.added(), 8);
+}
+
 TEST(LogReader, KeepsTheLastStepsOfALongLog) {
   constexpr int kMany = static_cast<int>(kMostLoggedSteps) + 1000;
   std::string text;
@@ -109,6 +126,16 @@ TEST(LogReader, TakesARankFromTheLineIfNoneStandsBeforeIt) {
   const LogFormat format{.name = "f", .lines = {"rank={rank} step {step_s}"}};
   EXPECT_EQ(read("rank=5 step 1\n", {format}).steps.at(0).rank, 5);
   EXPECT_FALSE(read("rank=9000000000000 step 1\n", {format}).steps.at(0).rank);
+}
+
+TEST(LogReader, LooksForFiguresBehindTheRankOnly) {
+  const LogFormat format{.name = "f", .lines = {"trainer {step_s}", "at {step} trainer {loss}"}};
+  const LogSummary summary = read(
+      "[trainer1]: trainer 5 trainer 6\n[trainer2]: x 7\n[trainer3]: at 1 trainer 2\n", {format});
+  ASSERT_EQ(summary.steps.size(), 2U);
+  EXPECT_EQ(summary.steps[0], (StepLine{1, {}, 5, StepSource::stated}));
+  EXPECT_EQ(summary.steps[1], (StepLine{3, 1, 2, StepSource::stated}));
+  EXPECT_EQ(summary.losses.last, 2);
 }
 
 TEST(LogReader, RefusesAFormatThatIsNone) {
