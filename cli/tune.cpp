@@ -115,17 +115,27 @@ struct Ending {
   std::string message;  ///< empty when a plan was measured
 };
 
-/// Why no plan was measured: nothing fits, or the world failed.
-Ending ending_without_plan(const ProblemInput& input, const search::Space& space,
-                           const Calibration& prior, const std::vector<Trial>& trials) {
-  const Problem& problem = input.problem;
-  const auto failed = std::find_if(trials.begin(), trials.end(), [](const Trial& trial) {
+/// The latest, for what failed before may have been mended. `earlier` trials are of other runs.
+std::string failure_text(const std::vector<Trial>& trials, const std::vector<Trial>& earlier) {
+  const auto failed = std::find_if(trials.rbegin(), trials.rend(), [](const Trial& trial) {
     return trial.outcome.failure() != nullptr;
   });
-  if (failed != trials.end()) {
-    return {kExitWorldFailed, fmt::format("no plan was measured; trial {}: {}", failed->number,
-                                          outcome_text(failed->outcome, Paint{}))};
-  }
+  if (failed == trials.rend()) return "";
+  const bool old = std::any_of(earlier.begin(), earlier.end(),
+                               [&](const Trial& trial) { return trial.number == failed->number; });
+  return fmt::format(
+      "no plan was measured; trial {}{}: {}; failed probes count and stay: once the cause is "
+      "mended, begin another study (--study NAME) or allow more probes (--probes)",
+      failed->number, old ? ", of an earlier run" : "", outcome_text(failed->outcome, Paint{}));
+}
+
+/// Why no plan was measured: nothing fits, or the world failed.
+Ending ending_without_plan(const ProblemInput& input, const search::Space& space,
+                           const Calibration& prior, const std::vector<Trial>& trials,
+                           const std::vector<Trial>& earlier) {
+  const Problem& problem = input.problem;
+  const std::string failure = failure_text(trials, earlier);
+  if (!failure.empty()) return {kExitWorldFailed, failure};
   const auto quantities = search::quantify(problem, input.traits(), space);
   const estimator::Pricer pricer(problem, input.traits(),
                                  estimator::calibrate(problem, input.traits(), prior, trials));
@@ -187,8 +197,8 @@ int run_tune(const Arguments& arguments) {
   }
   if (!plan.host_failure.empty()) throw WorldError(plan.host_failure);
   if (plan.winner) return kExitDone;
-  const Ending ending =
-      ending_without_plan(input, space, prior, studies::conclusive_trials(study.store, study.ref));
+  const Ending ending = ending_without_plan(
+      input, space, prior, studies::conclusive_trials(study.store, study.ref), study.history);
   console.failure(ending.message);
   return ending.exit_code;
 }

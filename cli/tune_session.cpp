@@ -69,7 +69,7 @@ std::vector<Trial> TuneSession::begin_round() {
 std::vector<Outcome> TuneSession::probe(const std::vector<Proposal>& proposals) {
   together_ = proposals.size() > 1;
   for (const Proposal& proposal : proposals) claim(proposal);
-  std::vector<Outcome> outcomes = run(proposals);
+  std::vector<Outcome> outcomes = run_or_abandon(proposals);
   for (std::size_t i = 0; i < proposals.size(); ++i) {
     if (outcomes[i].kind() == OutcomeKind::environment) give_up(proposals[i], outcomes[i]);
   }
@@ -82,6 +82,16 @@ void TuneSession::claim(const Proposal& proposal) {
   last_beat_s_ = launcher::monotonic_s();
   console_.story(proposal_text(number, proposal, console_.story_paint()));
   console_.print_json(probe_started_json(number, proposal));
+}
+
+std::vector<Outcome> TuneSession::run_or_abandon(const std::vector<Proposal>& proposals) {
+  try {
+    return run(proposals);
+  } catch (...) {
+    for (const OpenTrial& trial : open_) store_.abandon(study_, trial.number);
+    open_.clear();
+    throw;
+  }
 }
 
 std::string TuneSession::title() const {

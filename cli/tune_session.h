@@ -39,6 +39,7 @@ class TuneSession {
   std::vector<Outcome> probe(const std::vector<Proposal>& proposals);
   void claim(const Proposal& proposal);
   std::vector<Outcome> run(const std::vector<Proposal>& proposals);
+  std::vector<Outcome> run_or_abandon(const std::vector<Proposal>& proposals);
   void give_up(const Proposal& proposal, const Outcome& outcome);
   void record(Trial& trial);
   /// Its number; the trial is open no more.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "estimator/spec/fastest_first.h"
+
 namespace planwright::search {
 namespace {
 
@@ -14,8 +16,9 @@ void note(Seen& seen, const std::vector<Trial>& history, std::size_t number,
   const Trial& trial = history[number];
   switch (trial.outcome.kind()) {
     case OutcomeKind::ok:
-      if (covers(trial.scope, scope) &&
-          (!seen.measured || trial.scope.steps >= history[*seen.measured].scope.steps)) {
+      if (!covers(trial.scope, scope)) return;
+      if (!seen.first) seen.first = number;
+      if (!seen.measured || trial.scope.steps >= history[*seen.measured].scope.steps) {
         seen.measured = number;
       }
       return;
@@ -39,19 +42,33 @@ Evidence gather(const Space& space, const std::vector<Trial>& history, const Pro
     note(evidence.seen[static_cast<std::size_t>(found - space.legal.begin())], history, number,
          scope);
   }
-  const auto time = [&](std::size_t candidate) {
-    const Trial& trial = history[*evidence.seen[candidate].measured];
-    return space.comparable(candidate, trial.outcome.measurement()->step_time_s);
-  };
   for (std::size_t i = 0; i < space.legal.size(); ++i) {
     Seen& seen = evidence.seen[i];
     if (seen.out_of_memory > 0) seen.measured.reset();
     if (seen.measured) evidence.measured.push_back(i);
   }
-  std::stable_sort(evidence.measured.begin(), evidence.measured.end(),
-                   [&](std::size_t a, std::size_t b) { return time(a) < time(b); });
-  if (!evidence.measured.empty()) evidence.best_time = Seconds{time(evidence.measured.front())};
+  const auto timing = [&](std::size_t candidate, std::size_t trial) {
+    const double step = history[trial].outcome.measurement()->step_time_s;
+    return Timing{space.comparable(candidate, step), trial};
+  };
+  std::vector<Timed> timed;
+  for (const std::size_t i : evidence.measured) {
+    const Seen& seen = evidence.seen[i];
+    timed.push_back({timing(i, *seen.first), std::nullopt});
+    if (measured_again(seen, history)) timed.back().again = timing(i, *seen.measured);
+  }
+  std::vector<std::size_t> sorted;
+  for (const std::size_t place : fastest_first(timed)) sorted.push_back(evidence.measured[place]);
+  evidence.measured = std::move(sorted);
+  if (!evidence.measured.empty()) {
+    const std::size_t best = evidence.measured.front();
+    evidence.best_time = Seconds{timing(best, *evidence.seen[best].measured).time};
+  }
   return evidence;
+}
+
+bool measured_again(const Seen& seen, const std::vector<Trial>& history) {
+  return history[*seen.measured].scope.steps > history[*seen.first].scope.steps;
 }
 
 bool untried(const Seen& seen) {

@@ -15,14 +15,15 @@ struct Seen {
   /// The trial that counts, by its index in the history: the one with the most measured steps, the
   /// latest of equals. Absent if it ever ran out of memory: such a plan is not one to hand over.
   std::optional<std::size_t> measured;
-  int out_of_memory = 0;  ///< on the device or on its host
-  int failed = 0;         ///< crashed, hung, timed out, environment
+  std::optional<std::size_t> first;  ///< the first that was measured; `measured` if it is the only
+  int out_of_memory = 0;             ///< on the device or on its host
+  int failed = 0;                    ///< crashed, hung, timed out, environment
 };
 
 /// The history, arranged by the candidates of a space.
 struct Evidence {
   std::vector<Seen> seen;             ///< by index into Space::legal
-  std::vector<std::size_t> measured;  ///< fastest first; equals in canonical order
+  std::vector<std::size_t> measured;  ///< fastest_first(); equals in canonical order
   std::optional<Seconds> best_time;   ///< Space::comparable of the first of them
 };
 
@@ -36,5 +37,8 @@ Evidence gather(const Space& space, const std::vector<Trial>& history, const Pro
 /// Whether a probe of it may still tell something new: it was neither measured nor found too large,
 /// and did not fail kFailuresAllowed times.
 bool untried(const Seen& seen);
+
+/// Whether it was measured again, over more steps than at first.
+bool measured_again(const Seen& seen, const std::vector<Trial>& history);
 
 }  // namespace planwright::search

@@ -1,5 +1,7 @@
 #include "search/tune.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -14,6 +16,7 @@
 #include "search/prune.h"
 #include "search/rank.h"
 #include "search/repeat.h"
+#include "search/streak.h"
 
 namespace planwright::search {
 namespace {
@@ -173,6 +176,7 @@ Ending loop(const Setting& setting, Round& round, std::vector<Trial>& history,
   const double began = hooks.now();
   const auto interrupted = [&] { return hooks.interrupted && hooks.interrupted(); };
   int host_failures = 0;
+  Streak streak;
   while (!interrupted()) {
     if (take_news(hooks, history)) round = assess(setting, history);
     if (interrupted()) break;
@@ -189,11 +193,17 @@ Ending loop(const Setting& setting, Round& round, std::vector<Trial>& history,
       return {"this host cannot probe", host_failure};
     }
     host_failures = 0;
-    for (Trial& trial : trials) hooks.record(trial);
+    for (Trial& trial : trials) {
+      hooks.record(trial);
+      streak.add(trial);
+    }
     std::move(trials.begin(), trials.end(), std::back_inserter(history));
     round = assess(setting, history);
     if (hooks.on_refit) {
       hooks.on_refit(round.calibration, model_error(setting, round.calibration, history));
+    }
+    if (round.evidence.measured.empty() && streak.length() >= kFailuresAlike) {
+      return {fmt::format("{} plans failed alike", kFailuresAlike), ""};
     }
   }
   return {"interrupted", ""};

@@ -47,7 +47,8 @@ constexpr int kHostFailuresInARow = 2;
 
 /// Proposes, probes, records, refits, until the budget is spent, the space is, or nothing that is
 /// untried is likely to win. The candidates whose measurements cannot be told from the best one's
-/// are then measured again for longer, together, as far as the budget goes.
+/// are then measured again for longer, together, as far as the budget goes. A run whose first
+/// kFailuresAlike plans fail alike ends, if nothing was measured before either.
 ///
 /// `history` holds the finished trials of earlier runs, in order of their numbers: they teach,
 /// count as tried and count towards `Budget::probes`. A run that goes on from a history takes the

@@ -4,11 +4,13 @@
 #include <string>
 
 #include "estimator/spec/candidate.h"
+#include "estimator/spec/fastest_first.h"
 
 namespace planwright::studies {
 namespace {
 
 struct Seen {
+  const Trial* first = nullptr;
   const Trial* longest = nullptr;
   bool ran_out = false;
 };
@@ -18,8 +20,9 @@ bool ran_out_of_memory(const Outcome& outcome) {
          outcome.kind() == OutcomeKind::host_out_of_memory;
 }
 
-double rate(const Trial& trial) {
-  return trial.outcome.measurement()->tokens_per_second_per_device;
+Timing timing(const Trial& trial) {
+  const double rate = trial.outcome.measurement()->tokens_per_second_per_device;
+  return {1 / rate, static_cast<std::size_t>(trial.number)};
 }
 
 }  // namespace
@@ -31,16 +34,21 @@ const Trial* best_trial(const Problem& problem, const std::vector<Trial>& trials
     seen.ran_out = seen.ran_out || ran_out_of_memory(trial.outcome);
     const Measurement* measured = trial.outcome.measurement();
     if (measured == nullptr || measured->allocated_peak() > capacity(problem)) continue;
+    if (seen.first == nullptr) seen.first = &trial;
     if (seen.longest == nullptr || trial.scope.steps >= seen.longest->scope.steps) {
       seen.longest = &trial;
     }
   }
-  const Trial* best = nullptr;
+  std::vector<const Trial*> measured;
+  std::vector<Timed> timed;
   for (const auto& [hash, seen] : candidates) {
     if (seen.longest == nullptr || seen.ran_out) continue;
-    if (best == nullptr || rate(*seen.longest) > rate(*best)) best = seen.longest;
+    measured.push_back(seen.longest);
+    timed.push_back({timing(*seen.first), std::nullopt});
+    const bool again = seen.longest->scope.steps > seen.first->scope.steps;
+    if (again) timed.back().again = timing(*seen.longest);
   }
-  return best;
+  return measured.empty() ? nullptr : measured[fastest_first(timed).front()];
 }
 
 }  // namespace planwright::studies

@@ -107,6 +107,18 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
       << other.err;
 }
 
+TEST_F(CommandTuneProcess, EndsWhenEveryPlanFailsAlikeAndSaysHowToGoOn) {
+  const std::string broken = folder_.put_script("broken", "#!/bin/sh\necho no such flag\nexit 2\n");
+  const std::string line = kStudy + "--probes 3 -- " + broken + " {micro_batch}";
+  const CommandResult first = run(line);
+  EXPECT_EQ(first.code, 1) << first.err;
+  EXPECT_EQ(json_lines(first.out).back()["stopped"], "3 plans failed alike");
+  EXPECT_NE(first.err.find("begin another study (--study NAME)"), std::string::npos) << first.err;
+  const CommandResult again = run(line);
+  EXPECT_EQ(again.code, 1);
+  EXPECT_NE(again.err.find("trial 2, of an earlier run: crashed"), std::string::npos) << again.err;
+}
+
 TEST_F(CommandTuneProcess, AProbeSaysWhatIsKnownAndWhoSaysSo) {
   const CommandResult probed =
       run("probe --target command --device cpu --devices 1 --threads 1 --micro-batch 8 --json -- " +

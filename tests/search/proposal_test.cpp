@@ -179,9 +179,11 @@ TEST(Repeat, MeasuresContendersTogetherForLonger) {
   std::vector<Trial> history{measured(space, 0, 1.01), measured(space, 1, 1.0),
                              measured(space, 2, 1.2)};
   EXPECT_EQ(repeats(space, history), (Indices{1, 0})) << "the third is too far behind";
+  EXPECT_EQ(repeats(space, history, 1), Indices{}) << "one alone is compared with nothing";
   constexpr int kLonger = ProbeScope{}.steps * kRepeatFactor;
   history.push_back(measured(space, 1, 1.005, kLonger));
-  EXPECT_EQ(repeats(space, history), Indices{0}) << "what an earlier run left";
+  EXPECT_EQ(repeats(space, history), (Indices{1, 0})) << "what an earlier run left, and the best";
+  EXPECT_EQ(repeats(space, history, 1), Indices{});
   history.push_back(measured(space, 0, 1.0, kLonger));
   EXPECT_EQ(repeats(space, history), Indices{});
 }
@@ -207,7 +209,8 @@ TEST(Repeat, EndsAfterAFew) {
   for (const std::size_t i : {0, 1}) {
     history.push_back(measured(space, i, 1.001, kScope.steps * kRepeatFactor));
   }
-  EXPECT_EQ(repeats(space, history), Indices{2});
+  EXPECT_EQ(repeats(space, history), (Indices{0, 1, 2})) << "with those it is compared with";
+  EXPECT_EQ(repeats(space, history, 2), Indices{});
   history.push_back(measured(space, 2, 1.001, kScope.steps * kRepeatFactor));
   EXPECT_EQ(repeats(space, history), Indices{});
 }

@@ -1,5 +1,6 @@
 #include "search/tune.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "search/evidence.h"
 #include "search/rank.h"
 #include "search/repeat.h"
+#include "search/streak.h"
 #include "tests/support/fake_traits.h"
 #include "tests/support/simulated_cluster.h"
 #include "tune_arena.h"
@@ -135,14 +137,41 @@ TEST(Tune, ACrashDoesNotEndTheLoopAndIsTriedOnceMoreAtMost) {
 TEST(Tune, EndsWhenEverythingFails) {
   SimulatedCluster cluster = cluster_of({}, 2);
   Disturbance disturbance;
-  disturbance.instead = [](const Proposal&) -> std::optional<Outcome> {
-    return Outcome{Failure{OutcomeKind::crashed, "rank 0 ended with code 3", "", std::nullopt}, {}};
+  std::size_t made_so_far = 0;
+  disturbance.instead = [&](const Proposal&) -> std::optional<Outcome> {
+    return Outcome{Failure{OutcomeKind::crashed, std::string(1 + made_so_far++ % 2, 'x'), "", {}},
+                   {}};
   };
   const Night made = tune_on(arena(), cluster, {}, {}, disturbance);
   EXPECT_FALSE(made.plan.winner.has_value());
   EXPECT_LE(made.trials.size(), kFailuresAllowed * arena().space.legal.size());
   EXPECT_EQ(made.plan.dropped.at("failed"),
             static_cast<int>(made.trials.size()) / kFailuresAllowed);
+}
+
+TEST(Tune, EndsWhenPlanAfterPlanFailsAlike) {
+  const auto run = [](const std::vector<Trial>& history) {
+    SimulatedCluster cluster = cluster_of({}, 2);
+    Disturbance disturbance;
+    int begun = 0;
+    disturbance.instead = [&](const Proposal&) -> std::optional<Outcome> {
+      const std::string why =
+          fmt::format("code 2 of /tmp/run.{}/train.py: no flag --x in {} words", begun, begun + 7);
+      ++begun;
+      return Outcome{Failure{OutcomeKind::crashed, why, "", {}}, {}};
+    };
+    return tune_on(arena(), cluster, probes(30), history, disturbance);
+  };
+  const Night made = run({});
+  EXPECT_EQ(made.trials.size(), static_cast<std::size_t>(kFailuresAlike));
+  EXPECT_EQ(made.plan.stopped, "3 plans failed alike");
+  EXPECT_EQ(run(made.trials).trials.size(), static_cast<std::size_t>(kFailuresAlike))
+      << "it may have been mended meanwhile";
+
+  SimulatedCluster cluster = cluster_of({}, 2);
+  const std::vector<Trial> measured = tune_on(arena(), cluster, probes(1)).trials;
+  EXPECT_GT(run(measured).trials.size(), static_cast<std::size_t>(kFailuresAlike))
+      << "some plan does run";
 }
 
 TEST(Tune, AnInterruptionKeepsWhatIsFinished) {

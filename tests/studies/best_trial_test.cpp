@@ -37,6 +37,14 @@ TEST(BestTrial, CountsTheLongestMeasurementOfACandidate) {
       best_number({trial(0, 1, measured(900, kFits), 12), trial(1, 1, measured(2000, kFits))}), 0);
 }
 
+TEST(BestTrial, AMachineThatDriftsCrownsNobody) {
+  EXPECT_EQ(best_number({trial(0, 1, measured(1400, kFits)), trial(1, 2, measured(1390, kFits)),
+                         trial(2, 3, measured(1380, kFits)), trial(3, 1, measured(1250, kFits), 12),
+                         trial(4, 2, measured(1260, kFits), 12)}),
+            4)
+      << "candidate 3 was measured before the machine grew slower";
+}
+
 TEST(BestTrial, CountsTheLatestOfEqualLengths) {
   EXPECT_EQ(best_number({trial(0, 1, measured(1400, kFits)), trial(1, 1, measured(1200, kFits))}),
             1);
