@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "launcher/own_words.h"
+
 namespace planwright::launcher {
 namespace {
 
@@ -132,10 +134,20 @@ class Diagnosis {
 
   Outcome of_bad_exit() const {
     const std::string error = first_error(end_);
-    std::string why = error;
-    if (why.empty()) why = cause_ ? told(*cause_) : last_line(fate_->log_tail);
+    const std::string why = error.empty() ? logged_reason() : error;
     return failed(kind_of_bad_exit(error),
                   fmt::format("the command {}; {}{}", how_it_ended(*fate_), why, remedy(why)));
+  }
+
+  /// The script's words are in the log before those of its launcher, which knows more only of a
+  /// signal.
+  std::string logged_reason() const {
+    const bool signal = cause_ && cause_->failure.line.find("exitcode: -") != std::string::npos;
+    const bool own = cause_ && !is_of_report(cause_->failure.line, fate_->log_tail);
+    if (signal || own) return told(*cause_);
+    const std::string words = own_words(fate_->log_tail);
+    if (!words.empty()) return words;
+    return cause_ ? told(*cause_) : last_line(fate_->log_tail);
   }
 
   /// Python: `No module named 'deepspeed.ops'`.

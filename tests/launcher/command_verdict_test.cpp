@@ -155,6 +155,15 @@ TEST(CommandVerdict, SaysWhoseWordItGives) {
   EXPECT_EQ(detail("[rank2]: ValueError: odd\n[rank0]: KeyError: 'late'\n"),
             "the command ended with exit code 1; rank 2: ValueError: odd");
   EXPECT_EQ(detail("oh no\n", {.code = 3}), "the command ended with exit code 3; oh no");
+  const std::string report = "failed (exitcode: 2) local_rank: 0 (pid: 9)\nChildFailedError: \n";
+  EXPECT_EQ(detail("usage: t.py\nt.py: error: no such argument: --foo\n" + report),
+            "the command ended with exit code 1; t.py: error: no such argument: --foo");
+  EXPECT_EQ(detail("KeyError: 'own'\n" + report),
+            "the command ended with exit code 1; KeyError: 'own'");
+  EXPECT_EQ(detail("step 1\nfailed (exitcode: -11) local_rank: 0 (pid: 9)\n"),
+            "the command ended with exit code 1; rank 0: failed (exitcode: -11) local_rank: 0 "
+            "(pid: 9)")
+      << "of a signal the script knows nothing";
   EXPECT_EQ(detail("ValueError: odd\n", kWatchdog),
             "no step and no other sign of life for 0 s; its log says \"ValueError: odd\"");
   EXPECT_NE(
