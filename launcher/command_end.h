@@ -22,6 +22,8 @@ struct CommandFolders {
 /// All that is known of a run of a command that has ended.
 struct CommandEnd {
   RunEnd run;  ///< of one rank: the command
+  double run_s = 0;
+  WatchedProcesses watched;
   std::vector<ObservedProcess> observed;
   std::optional<CommandReport> report;
   LogSummary log;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "launcher/command_silence.h"
 #include "launcher/own_words.h"
 
 namespace planwright::launcher {
@@ -44,38 +45,6 @@ std::string first_error(const CommandEnd& end) {
     if (!process.error.empty()) return fmt::format("rank {}: {}", process.rank, process.error);
   }
   return "";
-}
-
-std::string why_nothing_seen(const CommandJob& job, const CommandEnd& end) {
-  if (!job.observe) return "it left no report in PLANWRIGHT_REPORT, and it was not observed";
-  if (end.observed.empty()) {
-    return "it left no report in PLANWRIGHT_REPORT, and no process of it was seen to step an "
-           "optimizer of torch: it makes none, or its Python ignores PYTHONPATH (-I, -E)";
-  }
-  const int seen = static_cast<int>(end.observed.size());
-  if (seen != job.ranks) {
-    return fmt::format(
-        "{} of {} ranks were seen to step an optimizer: the command is to start as "
-        "many as there are devices (--devices)",
-        seen, job.ranks);
-  }
-  return fmt::format("it made no step behind the {} of the warm-up", job.scope.warmup);
-}
-
-/// Rates are times only of steps whose size is known.
-std::string why_nothing_logged(const CommandEnd& end) {
-  const bool of_unknown_size = end.log.last_timed_line > 0 && end.log.steps_seen == 0;
-  return of_unknown_size
-             ? "its log states rates, but not of what its job says the size of a step is"
-             : "its log states no time of a step behind the warm-up";
-}
-
-/// Of a script that ended as if all were well.
-std::string why_nothing_measured(const CommandJob& job, const CommandEnd& end) {
-  if (end.report && !end.report->problem.empty()) {
-    return fmt::format("the script's report cannot be used: {}", end.report->problem);
-  }
-  return fmt::format("{}; {}", why_nothing_seen(job, end), why_nothing_logged(end));
 }
 
 class Diagnosis {

@@ -10,6 +10,7 @@
 
 #include "estimator/spec/error.h"
 #include "launcher/classify.h"
+#include "launcher/clock.h"
 #include "launcher/command_log.h"
 #include "launcher/command_report.h"
 #include "launcher/command_verdict.h"
@@ -135,12 +136,17 @@ CommandEnd run_in(const CommandJob& job, const RunOptions& options, const WorkFo
                   const CommandFolders& folders) {
   LogReader reader = log_reader(job);
   const std::int64_t oom_kills = oom_kill_count();
+  const double begin_s = monotonic_s();
   ProcessGroup group(supervisor_path(options), group_of(job, options, work, folders));
   WatchedRun run = watch(group, options, Growth(folders));
   CommandEnd end;
   end.run = std::move(run.end);
+  end.run_s = monotonic_s() - begin_s;
   end.run.oom_killed = oom_kill_count() > oom_kills;
-  if (job.observe) end.observed = read_observed(folders.observed);
+  if (job.observe) {
+    end.watched = watched_processes(folders.observed);
+    end.observed = read_observed(folders.observed);
+  }
   end.report = read_command_report(folders.report);
   const RankFate* fate = fate_of_command(end);
   const std::string tail = fate == nullptr ? "" : fate->log_tail;

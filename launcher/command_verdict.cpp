@@ -7,6 +7,7 @@
 
 #include "launcher/command_failure.h"
 #include "launcher/command_measurement.h"
+#include "launcher/command_silence.h"
 
 namespace planwright::launcher {
 namespace {
@@ -61,6 +62,9 @@ std::vector<std::string> warnings_of_log(const CommandJob& job, const CommandEnd
   const RankMeasurement& rank = measured.ranks.front();
   if (!rank.whole_peak && !rank.reserved_peak && !rank.device_peak) {
     warnings.emplace_back("the log states no peak of memory");
+  }
+  if (std::string missing = why_ranks_are_missing(job, end); !missing.empty()) {
+    warnings.push_back(std::move(missing));
   }
   if (const auto cause = cause_of(end); cause && !cause->failure.consequence) {
     warnings.push_back(fmt::format("the log says \"{}\"", told(*cause)));

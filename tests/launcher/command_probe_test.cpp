@@ -117,12 +117,46 @@ TEST_F(CommandProcess, ThatMakesFewerStepsIsGoodWithAWarning) {
 }
 
 TEST_F(CommandProcess, ThatMakesNoStepSaysSo) {
-  EXPECT_TRUE(contains(failure("exit 0\n", OutcomeKind::crashed), "ignores PYTHONPATH"));
+  const std::string silent = failure("sleep 0.2\necho done\n", OutcomeKind::crashed);
+  EXPECT_TRUE(contains(silent, "no process of it loaded the observer: it never imports torch"));
+  EXPECT_TRUE(contains(silent, "; it ended with exit code 0 after 0.")) << silent;
+  EXPECT_TRUE(contains(silent, " s and printed \"done\" last")) << silent;
+  EXPECT_TRUE(contains(failure("exit 0\n", OutcomeKind::crashed), "and printed nothing"));
   EXPECT_TRUE(contains(failure("step 1 null 5\n", OutcomeKind::crashed), "behind the 1 of"));
-  job_.ranks = 2;
-  EXPECT_TRUE(contains(failure(kThreeSteps, OutcomeKind::crashed), "1 of 2 ranks"));
   job_.observe = false;
   EXPECT_TRUE(contains(failure("exit 0\n", OutcomeKind::crashed), "was not observed"));
+}
+
+TEST_F(CommandProcess, ThatImportsTorchButStepsNoOptimizerSaysSo) {
+  const std::string alone = "line start '\"rank_source\":\"none\"'\n";
+  const std::string placed = "line start '\"rank_source\":\"environment\"'\n";
+  const char* const ignored = "ranks' Python ignores PYTHONPATH";
+  const std::string by_launcher = failure(alone, OutcomeKind::crashed);
+  EXPECT_TRUE(contains(by_launcher, "no optimizer of torch was seen to step")) << by_launcher;
+  EXPECT_TRUE(contains(by_launcher, ignored)) << "the process may be the launcher's own";
+  const std::string by_rank = failure(placed, OutcomeKind::crashed);
+  EXPECT_TRUE(contains(by_rank, "only within torch.compile;")) << by_rank;
+  EXPECT_FALSE(contains(by_rank, ignored));
+}
+
+TEST_F(CommandProcess, OfTooFewRanksSaysHowToStartThem) {
+  job_.ranks = 4;
+  const std::string both = std::string(kThreeSteps) + "rank=1\n" + kThreeSteps;
+  EXPECT_TRUE(contains(failure(both, OutcomeKind::crashed),
+                       "2 of 4 ranks were seen to step an optimizer: start it with torchrun "
+                       "--nproc-per-node=4, or tune for as many devices: --devices 2"));
+  job_.ranks = 3;
+  EXPECT_TRUE(contains(failure(kThreeSteps, OutcomeKind::crashed),
+                       "1 of 3 ranks were seen to step an optimizer: start it with torchrun "
+                       "--nproc-per-node=3, or tune for one device: --devices 1"));
+  job_.ranks = 2;
+  EXPECT_TRUE(contains(failure(kThreeSteps, OutcomeKind::crashed),
+                       "1 of 2 ranks were seen to step an optimizer; "))
+      << "that rank says itself that it is one of two";
+  const CommandOutcome logged =
+      run(std::string(kThreeSteps) + "echo step 2 step_time=1\necho step 3 step_time=1\n");
+  EXPECT_EQ(logged.witness, Witness::log);
+  EXPECT_TRUE(contains(logged.warnings.at(1), "1 of 2 ranks were seen"));
 }
 
 TEST_F(CommandProcess, WhoseDeviceRunsFullKeepsTheFigures) {
