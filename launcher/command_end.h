@@ -23,6 +23,7 @@ struct CommandFolders {
 struct CommandEnd {
   RunEnd run;  ///< of one rank: the command
   double run_s = 0;
+  std::optional<double> others;  ///< share of the CPUs that other processes used meanwhile
   WatchedProcesses watched;
   std::vector<ObservedProcess> observed;
   std::optional<CommandReport> report;

@@ -10,11 +10,11 @@
 
 #include "estimator/spec/error.h"
 #include "launcher/classify.h"
-#include "launcher/clock.h"
 #include "launcher/command_log.h"
 #include "launcher/command_report.h"
 #include "launcher/command_verdict.h"
 #include "launcher/detect/cgroup.h"
+#include "launcher/disturbance.h"
 #include "launcher/files.h"
 #include "launcher/logs/generic_format.h"
 #include "launcher/observer_report.h"
@@ -132,17 +132,25 @@ LogReader log_reader(const CommandJob& job) {
   return LogReader(job.log_formats.empty() ? std::vector{generic_log_format()} : job.log_formats);
 }
 
+WatchedRun watched_run(const CommandJob& job, const RunOptions& options, const WorkFolder& work,
+                       const CommandFolders& folders) {
+  const std::int64_t oom_kills = oom_kill_count();
+  ProcessGroup group(supervisor_path(options), group_of(job, options, work, folders));
+  WatchedRun run = watch(group, options, Growth(folders));
+  run.end.oom_killed = oom_kill_count() > oom_kills;
+  return run;
+}
+
 CommandEnd run_in(const CommandJob& job, const RunOptions& options, const WorkFolder& work,
                   const CommandFolders& folders) {
   LogReader reader = log_reader(job);
-  const std::int64_t oom_kills = oom_kill_count();
-  const double begin_s = monotonic_s();
-  ProcessGroup group(supervisor_path(options), group_of(job, options, work, folders));
-  WatchedRun run = watch(group, options, Growth(folders));
+  const CpuUse begin = cpu_use();
   CommandEnd end;
-  end.run = std::move(run.end);
-  end.run_s = monotonic_s() - begin_s;
-  end.run.oom_killed = oom_kill_count() > oom_kills;
+  end.run = watched_run(job, options, work, folders).end;
+  // Every process of the run has been waited for, so that its time counts as our own.
+  const CpuUse after = cpu_use();
+  end.run_s = after.at_s - begin.at_s;
+  end.others = share_of_others(begin, after);
   if (job.observe) {
     end.watched = watched_processes(folders.observed);
     end.observed = read_observed(folders.observed);

@@ -8,6 +8,7 @@
 #include "launcher/command_failure.h"
 #include "launcher/command_measurement.h"
 #include "launcher/command_silence.h"
+#include "launcher/disturbance.h"
 
 namespace planwright::launcher {
 namespace {
@@ -112,6 +113,9 @@ CommandOutcome good(const CommandJob& job, const CommandEnd& end, Measurement me
   result.witness = witness;
   result.warnings = warnings_of(job, end, measured, witness);
   result.outcome.environment[kWitness] = word(witness);
+  if (const auto text = disturbance_text(end.others, measured.steps_s)) {
+    result.outcome.environment[kDisturbance] = *text;
+  }
   result.outcome.value = std::move(measured);
   return result;
 }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "command_process.h"
+#include "launcher/disturbance.h"
+#include "tests/support/busy_processes.h"
 
 namespace planwright::launcher {
 namespace {
@@ -95,6 +97,21 @@ TEST_F(CommandProcess, AReportOfNoNumbersIsSaidAndLeftOut) {
   EXPECT_TRUE(contains(
       failure("echo '{\"step_time_s\": -1}' > \"$PLANWRIGHT_REPORT\"\n", OutcomeKind::crashed),
       "step_time_s = -1 must be a finite number of more than zero"));
+}
+
+TEST_F(CommandProcess, ThatIsDisturbedSaysByWhat) {
+  EXPECT_EQ(run(kThreeSteps).outcome.environment.at(kDisturbance), "steps took 250 to 500 ms");
+  if (cpu_use().cpus == 0) GTEST_SKIP() << "under a CPU quota nothing is said of others";
+  const testing::BusyProcesses busy;
+  const std::string said =
+      run(std::string(kThreeSteps) + "sleep 1\n").outcome.environment.at(kDisturbance);
+  EXPECT_TRUE(contains(said, "other processes used ")) << said;
+}
+
+TEST_F(CommandProcess, TheTimeOfItsProcessesIsNotThatOfOthers) {
+  const double before_s = cpu_use().own_s;
+  run("timeout 1 sh -c 'while :; do :; done'\n");
+  EXPECT_GT(cpu_use().own_s - before_s, 0.2);
 }
 
 TEST_F(CommandProcess, ThatDiesAfterItsStepsIsGoodWithAWarning) {
