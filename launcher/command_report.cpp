@@ -6,6 +6,8 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
 #include <string_view>
 
 #include "estimator/spec/error.h"
@@ -53,6 +55,13 @@ class LineReader {
   CommandReport& report_;
 };
 
+void read_loss(const Line& line, CommandReport& report) {
+  const auto loss = line.find("loss");
+  if (loss == line.end()) return;
+  if (loss->is_number()) report.losses.push_back(loss->get<double>());
+  if (loss->is_null() && !report.lost_step) report.lost_step = line["step"].get<std::int64_t>();
+}
+
 void read_line(const Line& line, std::int64_t number, CommandReport& report) {
   LineReader reader(line, number, report);
   const auto peak = reader.bytes("peak_bytes");
@@ -66,8 +75,7 @@ void read_line(const Line& line, std::int64_t number, CommandReport& report) {
   if (const auto time = reader.positive("time_s")) {
     report.steps.push_back({line["step"].get<std::int64_t>(), *time});
   }
-  const auto loss = line.find("loss");
-  if (loss != line.end() && loss->is_number()) report.losses.push_back(loss->get<double>());
+  read_loss(line, report);
 }
 
 /// Python's json writes NaN and Infinity, which are no JSON.
@@ -75,8 +83,19 @@ bool names_no_number(std::string_view text) {
   return text.find("NaN") != text.npos || text.find("Infinity") != text.npos;
 }
 
+/// With null for a loss that is one of them.
+std::string with_lost_loss(std::string_view text) {
+  static const std::regex kLost(R"(("loss"\s*:\s*)(NaN|-?Infinity))");
+  return std::regex_replace(std::string(text), kLost, "$1null");
+}
+
+Line parsed(std::string_view text) {
+  return Line::parse(names_no_number(text) ? with_lost_loss(text) : std::string(text), nullptr,
+                     false);
+}
+
 void read_text_line(std::string_view text, std::int64_t number, CommandReport& report) {
-  const Line line = Line::parse(text, nullptr, false);
+  const Line line = parsed(text);
   if (line.is_object()) return read_line(line, number, report);
   if (!report.problem.empty()) return;
   report.problem =
@@ -87,7 +106,7 @@ void read_text_line(std::string_view text, std::int64_t number, CommandReport& r
 /// A whole document over many lines, or an object per line.
 CommandReport report_of(std::string_view text) {
   CommandReport report;
-  if (const Line whole = Line::parse(text, nullptr, false); whole.is_object()) {
+  if (const Line whole = parsed(text); whole.is_object()) {
     read_line(whole, 1, report);
     return report;
   }

@@ -30,11 +30,24 @@ bool died_of_memory(const CommandEnd& end) {
   return failed || cause->failure.at_line > end.log.last_timed_line;
 }
 
-std::optional<StepLoss> first_lost(const LogSummary& log) {
-  const std::vector<StepLoss> losses = step_losses(log);
-  const auto lost =
-      std::find_if(losses.begin(), losses.end(), [](const StepLoss& each) { return !each.mean; });
-  return lost == losses.end() ? std::nullopt : std::optional(*lost);
+std::optional<std::int64_t> first_lost(const LogSummary& log) {
+  for (const StepLoss& loss : step_losses(log)) {
+    if (!loss.mean) return loss.step;
+  }
+  return std::nullopt;
+}
+
+/// By whoever knows, also where another witness has the time; empty if nobody says so.
+std::string why_it_does_not_train(const CommandEnd& end) {
+  auto step = end.report ? end.report->lost_step : std::nullopt;
+  if (!step) step = first_lost(end.log);
+  if (step) return fmt::format("the loss of step {} is not a finite number", *step);
+  for (const ObservedProcess& process : end.observed) {
+    if (!process.lost) continue;
+    return fmt::format("after {} steps, parameters of rank {} are not finite numbers",
+                       process.steps.size(), process.rank);
+  }
+  return "";
 }
 
 std::string how_it_was_stopped(const RunEnd& run) {
@@ -107,8 +120,13 @@ std::vector<std::string> warnings_of(const CommandJob& job, const CommandEnd& en
   return warnings;
 }
 
-CommandOutcome good(const CommandJob& job, const CommandEnd& end, Measurement measured,
-                    Witness witness) {
+/// Of a run that measured its steps: a good one, if the plan trains.
+CommandOutcome measured_outcome(const CommandJob& job, const CommandEnd& end, Measurement measured,
+                                Witness witness) {
+  if (const std::string why = why_it_does_not_train(end); !why.empty()) {
+    const Failure failure{OutcomeKind::crashed, "the plan does not train: " + why, "", {}};
+    return {Outcome{failure, {}}, {}, {}};
+  }
   CommandOutcome result;
   result.witness = witness;
   result.warnings = warnings_of(job, end, measured, witness);
@@ -125,21 +143,16 @@ CommandOutcome by_log(const CommandJob& job, const CommandEnd& end) {
   if (!measured || !is_good(job, end, *measured) || died_of_memory(end)) {
     return {command_failure(job, end), {}, {}};
   }
-  if (const auto lost = first_lost(end.log)) {
-    const std::string why = fmt::format(
-        "the plan does not train: the loss of step {} is not a finite number", lost->step);
-    return {Outcome{Failure{OutcomeKind::crashed, why, "", {}}, {}}, {}, {}};
-  }
-  return good(job, end, *std::move(measured), Witness::log);
+  return measured_outcome(job, end, *std::move(measured), Witness::log);
 }
 
 CommandOutcome by_best_witness(const CommandJob& job, const CommandEnd& end) {
   if (auto measured = reported_measurement(job, end)) {
-    return good(job, end, *std::move(measured), Witness::report);
+    return measured_outcome(job, end, *std::move(measured), Witness::report);
   }
   if (auto measured = observed_measurement(job, end)) {
     if (!is_good(job, end, *measured)) return {command_failure(job, end), {}, {}};
-    return good(job, end, *std::move(measured), Witness::observer);
+    return measured_outcome(job, end, *std::move(measured), Witness::observer);
   }
   return by_log(job, end);
 }

@@ -132,6 +132,8 @@ void note(const Line& line, ObservedProcess& process) {
   } else if (kind == "end") {
     process.end = text(line, "reason");
     process.error = text(line, "error");
+    const auto finite = line.find("finite");
+    process.lost = finite != line.end() && finite->is_boolean() && !finite->get<bool>();
   }
 }
 

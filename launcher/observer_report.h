@@ -58,6 +58,7 @@ struct ObservedProcess {
   std::map<std::string, std::string> versions;  ///< by framework
   std::vector<ObservedStep> steps;
   std::vector<ObservedFull> full;
+  bool lost = false;  ///< its parameters were finite, and were not after the last step
   std::string end;    ///< "steps" as many as were wanted; "exit"; "error"
   std::string error;  ///< the exception that nobody caught
   std::int64_t unread_lines = 0;

@@ -99,6 +99,25 @@ TEST_F(CommandProcess, AReportOfNoNumbersIsSaidAndLeftOut) {
       "step_time_s = -1 must be a finite number of more than zero"));
 }
 
+TEST_F(CommandProcess, WhosePlanDoesNotTrainIsNoGoodOne) {
+  const char* const why = "the plan does not train";
+  for (const std::string loss : {"NaN", "-Infinity", "null"}) {
+    EXPECT_TRUE(contains(failure("echo '{\"step\": 2, \"time_s\": 1, \"loss\": " + loss +
+                                     "}' > \"$PLANWRIGHT_REPORT\"\n",
+                                 OutcomeKind::crashed),
+                         why));
+  }
+  const std::string steps = kThreeSteps;
+  EXPECT_TRUE(
+      contains(failure(steps + "line end '\"finite\":false'\n", OutcomeKind::crashed), why));
+  EXPECT_TRUE(
+      contains(failure(steps + "echo step 1 loss: nan\n", OutcomeKind::crashed), "loss of step 1"));
+  for (const std::string finite : {"true", "null"}) {
+    EXPECT_EQ(run(steps + "line end '\"finite\":" + finite + "'\n").outcome.kind(),
+              OutcomeKind::ok);
+  }
+}
+
 TEST_F(CommandProcess, ThatIsDisturbedSaysByWhat) {
   EXPECT_EQ(run(kThreeSteps).outcome.environment.at(kDisturbance), "steps took 250 to 500 ms");
   if (cpu_use().cpus == 0) GTEST_SKIP() << "under a CPU quota nothing is said of others";

@@ -292,5 +292,35 @@ TEST(CommandVerdict, AReportAndTheObserverGoBeforeTheLog) {
   EXPECT_EQ(command_verdict(job, end).outcome.measurement()->step_time_s, 8);
 }
 
+TEST(CommandVerdict, APlanThatDoesNotTrainIsNoneWhoeverMeasuredIt) {
+  const std::string log = "step 1 loss=2 step_time=9\nstep 2 loss=nan step_time=1\n";
+  CommandEnd by_log = end_of(log, kGood), by_observer = end_of("", kGood);
+  CommandEnd by_report = end_of("", kGood);
+  ObservedStep step;
+  step.step = 2;
+  step.time_s = 7;
+  by_observer.observed.emplace_back().steps = {step};
+  by_log.observed = by_observer.observed;
+  by_observer.observed.front().lost = true;
+  by_report.report.emplace().step_time_s = 8;
+  by_report.report->lost_step = 5;
+  struct Case {
+    CommandEnd end;
+    const char* why;
+  };
+  const Case cases[] = {
+      {by_log, "the plan does not train: the loss of step 2 is not a finite number"},
+      {by_report, "the plan does not train: the loss of step 5 is not a finite number"},
+      {by_observer,
+       "the plan does not train: after 1 steps, parameters of rank 0 are not finite numbers"},
+  };
+  for (const Case& each : cases) {
+    const CommandOutcome ended = command_verdict({}, each.end);
+    EXPECT_FALSE(ended.witness) << each.why;
+    ASSERT_NE(ended.outcome.failure(), nullptr) << each.why;
+    EXPECT_EQ(ended.outcome.failure()->detail, each.why);
+  }
+}
+
 }  // namespace
 }  // namespace planwright::launcher
