@@ -15,8 +15,9 @@
 ///     {"peak_bytes": 8589934592}          of the worst device
 ///     {"step": 3, "time_s": 0.41, "peak_bytes": 8589934592, "loss": 2.1}
 ///
-/// A loss that is not finite is null, or the word that Python's json writes for it (NaN).
-/// Lines with a `step` are a step's; the last of the others speaks for the whole run.
+/// Steps are counted from 1, or from 0 if there is one of that number. A loss that is not finite is
+/// null, or the word that Python's json writes for it (NaN). Lines with a `step` are a step's; the
+/// last of the others speaks for the whole run.
 namespace planwright::launcher {
 
 struct ReportedStep {

@@ -85,6 +85,13 @@ TEST_F(CommandProcess, AReportMayBeALinePerStep) {
   EXPECT_EQ(ended.outcome.measurement()->losses.size(), 4u);
 }
 
+TEST_F(CommandProcess, AReportMayCountItsStepsFromZero) {
+  const CommandOutcome ended =
+      run("for i in 0 1 2; do echo '{\"step\": '$i', \"time_s\": 1.'$i'}'; done > "
+          "\"$PLANWRIGHT_REPORT\"\n");
+  EXPECT_EQ(ended.outcome.measurement()->steps_s, (std::vector<double>{1.1, 1.2}));
+}
+
 TEST_F(CommandProcess, AReportOfNoNumbersIsSaidAndLeftOut) {
   const std::string nan = "echo '{\"step_time_s\": NaN}' > \"$PLANWRIGHT_REPORT\"\n";
   EXPECT_TRUE(contains(failure(nan, OutcomeKind::crashed), "NaN and Infinity are no numbers"));

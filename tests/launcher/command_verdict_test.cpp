@@ -227,6 +227,20 @@ TEST(CommandVerdict, TakesTimesAndLossesOfTheSlowestRankAndAllOfThem) {
   EXPECT_EQ(measured.ranks[1].reserved_peak, in_gib(3));
 }
 
+TEST(CommandVerdict, LeavesOutTheWarmUpAndNoLineMore) {
+  const auto steps = [](const std::string& log) {
+    const CommandOutcome ended = verdict(log, kGood);
+    const Measurement* measured = ended.outcome.measurement();
+    return measured == nullptr ? std::vector<double>() : measured->steps_s;
+  };
+  const std::vector<double> behind = {0.5, 0.25};
+  EXPECT_EQ(steps(kSteps), behind);
+  EXPECT_EQ(steps("step_time=9\nstep_time=0.5\nstep_time=0.25\n"), behind) << "no numbers";
+  EXPECT_EQ(steps("step 0 step_time=9\nstep 1 step_time=0.5\nstep 2 step_time=0.25\n"), behind);
+  EXPECT_EQ(steps("step 0 loss=2\n" + kSteps), behind) << "before any step was made";
+  EXPECT_EQ(steps("step 0 1200 tokens/s\nstep 1 2400 tokens/s\nstep 2 4800 tokens/s\n"), behind);
+}
+
 TEST(CommandVerdict, KnowsTheSizeOfAStepFromItsJob) {
   const auto step_s = [](const std::string& log) {
     const CommandOutcome ended = verdict(log, kGood, 2);
