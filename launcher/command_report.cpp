@@ -1,6 +1,6 @@
 #include "launcher/command_report.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,11 +12,30 @@
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/text_file.h"
+#include "estimator/spec/words.h"
+#include "launcher/logs/line_text.h"
 
 namespace planwright::launcher {
 namespace {
 
 using Line = nlohmann::json;
+
+const std::vector<std::string> kKeys{"step",       "time_s",      "loss",
+                                     "peak_bytes", "step_time_s", "tokens_per_second"};
+constexpr std::size_t kMostUnknown = 4;
+constexpr std::size_t kLongestKey = 60;
+
+void note_unknown_keys(const Line& line, CommandReport& report) {
+  for (const auto& [given, value] : line.items()) {
+    const std::string key = printable(given, kLongestKey);
+    auto& unknown = report.unknown;
+    const auto is_among = [&](const auto& keys) {
+      return std::find(keys.begin(), keys.end(), key) != keys.end();
+    };
+    if (is_among(kKeys) || is_among(unknown) || unknown.size() == kMostUnknown) continue;
+    unknown.push_back(key);
+  }
+}
 
 /// Sound figures, or the first thing that is wrong, said once.
 class LineReader {
@@ -64,6 +83,7 @@ void read_loss(const Line& line, CommandReport& report) {
 
 void read_line(const Line& line, std::int64_t number, CommandReport& report) {
   LineReader reader(line, number, report);
+  note_unknown_keys(line, report);
   const auto peak = reader.bytes("peak_bytes");
   if (peak) report.peak = std::max(report.peak.value_or(Bytes{}), *peak);
   if (!line.contains("step")) {
@@ -120,6 +140,16 @@ CommandReport report_of(std::string_view text) {
 }
 
 }  // namespace
+
+std::string unknown_keys(const CommandReport& report) {
+  std::vector<std::string> parts;
+  for (const std::string& key : report.unknown) {
+    const std::string near = nearest_word(key, kKeys);
+    parts.push_back(fmt::format("{} is no key of PLANWRIGHT_REPORT{}", key,
+                                near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
 
 std::optional<CommandReport> read_command_report(const std::string& path) {
   std::error_code error;

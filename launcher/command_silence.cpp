@@ -62,6 +62,9 @@ std::string why_nothing_measured(const CommandJob& job, const CommandEnd& end) {
   if (end.report && !end.report->problem.empty()) {
     return fmt::format("the script's report cannot be used: {}", end.report->problem);
   }
+  if (end.report && !end.report->unknown.empty()) {
+    return fmt::format("the script's report has no time of a step: {}", unknown_keys(*end.report));
+  }
   const RankFate* fate = fate_of_command(end);
   return fmt::format("{}; {}; it {} after {:.1f} s and {}", why_nothing_seen(job, end),
                      why_nothing_logged(end), fate == nullptr ? "ended" : how_it_ended(*fate),

@@ -85,6 +85,21 @@ TEST_F(CommandProcess, AReportMayBeALinePerStep) {
   EXPECT_EQ(ended.outcome.measurement()->losses.size(), 4u);
 }
 
+TEST_F(CommandProcess, KeysThatAReportDoesNotHaveAreNamed) {
+  const auto report = [](const std::string& line) {
+    return "echo '{" + line + "}' >> \"$PLANWRIGHT_REPORT\"\n";
+  };
+  const CommandOutcome ended = run(report("\"step_time_s\": 1, \"peak_byte\": 5, \"lr\": 1") +
+                                   report("\"step_time_s\": 1, \"peak_byte\": 5"));
+  ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok);
+  EXPECT_EQ(ended.warnings,
+            std::vector<std::string>({"lr is no key of PLANWRIGHT_REPORT; peak_byte is no key of "
+                                      "PLANWRIGHT_REPORT; did you mean peak_bytes?"}));
+  EXPECT_TRUE(contains(failure(report("\"step_time\": 1"), OutcomeKind::crashed),
+                       "no time of a step: step_time is no key of PLANWRIGHT_REPORT; did you mean "
+                       "step_time_s?"));
+}
+
 TEST_F(CommandProcess, AReportMayCountItsStepsFromZero) {
   const CommandOutcome ended =
       run("for i in 0 1 2; do echo '{\"step\": '$i', \"time_s\": 1.'$i'}'; done > "
