@@ -92,7 +92,7 @@ GroupSpec group_of(const CommandJob& job, const RunOptions& options, const WorkF
   command.log_path = folders.log;
   GroupSpec spec;
   spec.ranks = {std::move(command)};
-  spec.work_folder = work.path();
+  spec.work_folder = job.folder.empty() ? work.path() : job.folder;
   return spec;
 }
 
@@ -172,7 +172,7 @@ void make_folder(const std::string& path) {
 
 CommandOutcome run_command(const CommandJob& job, const RunOptions& options) {
   try {
-    const WorkFolder work(options.temp_root);
+    const WorkFolder work(job.folder.empty() ? options.temp_root : job.folder);
     const std::string logs = options.log_folder.empty() ? work.path() : options.log_folder;
     const CommandFolders folders{work.path() + "/report.json", work.path() + "/observed",
                                  logs + "/command.log", work.path() + "/tmp"};
