@@ -114,7 +114,7 @@ class Diagnosis {
     const bool signal = cause_ && cause_->failure.line.find("exitcode: -") != std::string::npos;
     const bool own = cause_ && !is_of_report(cause_->failure.line, fate_->log_tail);
     if (signal || own) return told(*cause_);
-    const std::string words = own_words(fate_->log_tail);
+    std::string words = own_words(fate_->log_tail);
     if (!words.empty()) return words;
     return cause_ ? told(*cause_) : last_line(fate_->log_tail);
   }

@@ -25,7 +25,7 @@ std::string why_nothing_seen(const CommandJob& job, const CommandEnd& end) {
   if (end.observed.empty()) {
     return "it left no report in PLANWRIGHT_REPORT; " + why_no_step_seen(end);
   }
-  const std::string missing = why_ranks_are_missing(job, end);
+  std::string missing = why_ranks_are_missing(job, end);
   if (!missing.empty()) return missing;
   return fmt::format("it made no step behind the {} of the warm-up", job.scope.warmup);
 }
@@ -48,8 +48,7 @@ std::string last_words(const RankFate* fate) {
 std::string why_ranks_are_missing(const CommandJob& job, const CommandEnd& end) {
   const int seen = static_cast<int>(end.observed.size());
   if (seen == 0 || seen == job.ranks) return "";
-  const std::string count =
-      fmt::format("{} of {} ranks were seen to step an optimizer", seen, job.ranks);
+  std::string count = fmt::format("{} of {} ranks were seen to step an optimizer", seen, job.ranks);
   const bool all_started =
       std::any_of(end.observed.begin(), end.observed.end(),
                   [&](const ObservedProcess& process) { return process.world == job.ranks; });
