@@ -22,6 +22,9 @@ struct CommandFolders {
 /// All that is known of a run of a command that has ended.
 struct CommandEnd {
   RunEnd run;  ///< of one rank: the command
+  double run_s = 0;
+  std::optional<double> others;  ///< share of the CPUs that other processes used meanwhile
+  WatchedProcesses watched;
   std::vector<ObservedProcess> observed;
   std::optional<CommandReport> report;
   LogSummary log;

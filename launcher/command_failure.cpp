@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "launcher/command_silence.h"
+#include "launcher/own_words.h"
+
 namespace planwright::launcher {
 namespace {
 
@@ -42,38 +45,6 @@ std::string first_error(const CommandEnd& end) {
     if (!process.error.empty()) return fmt::format("rank {}: {}", process.rank, process.error);
   }
   return "";
-}
-
-std::string why_nothing_seen(const CommandJob& job, const CommandEnd& end) {
-  if (!job.observe) return "it left no report in PLANWRIGHT_REPORT, and it was not observed";
-  if (end.observed.empty()) {
-    return "it left no report in PLANWRIGHT_REPORT, and no process of it was seen to step an "
-           "optimizer of torch: it makes none, or its Python ignores PYTHONPATH (-I, -E)";
-  }
-  const int seen = static_cast<int>(end.observed.size());
-  if (seen != job.ranks) {
-    return fmt::format(
-        "{} of {} ranks were seen to step an optimizer: the command is to start as "
-        "many as there are devices (--devices)",
-        seen, job.ranks);
-  }
-  return fmt::format("it made no step behind the {} of the warm-up", job.scope.warmup);
-}
-
-/// Rates are times only of steps whose size is known.
-std::string why_nothing_logged(const CommandEnd& end) {
-  const bool of_unknown_size = end.log.last_timed_line > 0 && end.log.steps_seen == 0;
-  return of_unknown_size
-             ? "its log states rates, but not of what its job says the size of a step is"
-             : "its log states no time of a step behind the warm-up";
-}
-
-/// Of a script that ended as if all were well.
-std::string why_nothing_measured(const CommandJob& job, const CommandEnd& end) {
-  if (end.report && !end.report->problem.empty()) {
-    return fmt::format("the script's report cannot be used: {}", end.report->problem);
-  }
-  return fmt::format("{}; {}", why_nothing_seen(job, end), why_nothing_logged(end));
 }
 
 class Diagnosis {
@@ -132,10 +103,20 @@ class Diagnosis {
 
   Outcome of_bad_exit() const {
     const std::string error = first_error(end_);
-    std::string why = error;
-    if (why.empty()) why = cause_ ? told(*cause_) : last_line(fate_->log_tail);
+    const std::string why = error.empty() ? logged_reason() : error;
     return failed(kind_of_bad_exit(error),
                   fmt::format("the command {}; {}{}", how_it_ended(*fate_), why, remedy(why)));
+  }
+
+  /// The script's words are in the log before those of its launcher, which knows more only of a
+  /// signal.
+  std::string logged_reason() const {
+    const bool signal = cause_ && cause_->failure.line.find("exitcode: -") != std::string::npos;
+    const bool own = cause_ && !is_of_report(cause_->failure.line, fate_->log_tail);
+    if (signal || own) return told(*cause_);
+    std::string words = own_words(fate_->log_tail);
+    if (!words.empty()) return words;
+    return cause_ ? told(*cause_) : last_line(fate_->log_tail);
   }
 
   /// Python: `No module named 'deepspeed.ops'`.

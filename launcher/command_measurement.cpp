@@ -44,6 +44,15 @@ RankMeasurement measurement_of(const CommandJob& job, const ObservedProcess& pro
   return rank;
 }
 
+/// The number of the last step of the warm-up, by lines that may count from 0.
+template <class... Lines>
+int last_of_warmup(const CommandJob& job, const Lines&... lines) {
+  const auto has_zero = [](const auto& some) {
+    return std::any_of(some.begin(), some.end(), [](const auto& line) { return line.step == 0; });
+  };
+  return (has_zero(lines) || ...) ? job.scope.warmup - 1 : job.scope.warmup;
+}
+
 /// A step lasts as long as its slowest rank; steps that some rank has not measured are left out.
 std::vector<double> slowest(const std::vector<RankMeasurement>& ranks) {
   std::size_t steps = ranks.front().steps_s.size();
@@ -102,8 +111,9 @@ std::optional<Measurement> reported_measurement(const CommandJob& job, const Com
   const CommandReport& report = *end.report;
   Measurement measured = observed_measurement(job, end).value_or(Measurement{});
   std::vector<double> steps;
+  const int warmup = last_of_warmup(job, report.steps);
   for (const ReportedStep& step : report.steps) {
-    if (step.step > job.scope.warmup) steps.push_back(step.time_s);
+    if (step.step > warmup) steps.push_back(step.time_s);
   }
   if (!steps.empty()) measured.steps_s = steps;
   if (report.step_time_s) {
@@ -128,7 +138,7 @@ std::optional<LoggedStepTimes> logged_times(const CommandJob& job, const LogSumm
   const StepSize size{.tokens = static_cast<double>(job.tokens),
                       .samples = static_cast<double>(job.samples),
                       .devices = job.ranks};
-  return step_times(log, size, job.scope.warmup);
+  return step_times(log, size, last_of_warmup(job, log.steps, log.rates));
 }
 
 std::optional<Measurement> logged_measurement(const CommandJob& job, const CommandEnd& end) {

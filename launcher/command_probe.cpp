@@ -14,6 +14,7 @@
 #include "launcher/command_report.h"
 #include "launcher/command_verdict.h"
 #include "launcher/detect/cgroup.h"
+#include "launcher/disturbance.h"
 #include "launcher/files.h"
 #include "launcher/logs/generic_format.h"
 #include "launcher/observer_report.h"
@@ -91,7 +92,7 @@ GroupSpec group_of(const CommandJob& job, const RunOptions& options, const WorkF
   command.log_path = folders.log;
   GroupSpec spec;
   spec.ranks = {std::move(command)};
-  spec.work_folder = work.path();
+  spec.work_folder = job.folder.empty() ? work.path() : job.folder;
   return spec;
 }
 
@@ -131,16 +132,29 @@ LogReader log_reader(const CommandJob& job) {
   return LogReader(job.log_formats.empty() ? std::vector{generic_log_format()} : job.log_formats);
 }
 
-CommandEnd run_in(const CommandJob& job, const RunOptions& options, const WorkFolder& work,
-                  const CommandFolders& folders) {
-  LogReader reader = log_reader(job);
+WatchedRun watched_run(const CommandJob& job, const RunOptions& options, const WorkFolder& work,
+                       const CommandFolders& folders) {
   const std::int64_t oom_kills = oom_kill_count();
   ProcessGroup group(supervisor_path(options), group_of(job, options, work, folders));
   WatchedRun run = watch(group, options, Growth(folders));
+  run.end.oom_killed = oom_kill_count() > oom_kills;
+  return run;
+}
+
+CommandEnd run_in(const CommandJob& job, const RunOptions& options, const WorkFolder& work,
+                  const CommandFolders& folders) {
+  LogReader reader = log_reader(job);
+  const CpuUse begin = cpu_use();
   CommandEnd end;
-  end.run = std::move(run.end);
-  end.run.oom_killed = oom_kill_count() > oom_kills;
-  if (job.observe) end.observed = read_observed(folders.observed);
+  end.run = watched_run(job, options, work, folders).end;
+  // Every process of the run has been waited for, so that its time counts as our own.
+  const CpuUse after = cpu_use();
+  end.run_s = after.at_s - begin.at_s;
+  end.others = share_of_others(begin, after);
+  if (job.observe) {
+    end.watched = watched_processes(folders.observed);
+    end.observed = read_observed(folders.observed);
+  }
   end.report = read_command_report(folders.report);
   const RankFate* fate = fate_of_command(end);
   const std::string tail = fate == nullptr ? "" : fate->log_tail;
@@ -158,7 +172,7 @@ void make_folder(const std::string& path) {
 
 CommandOutcome run_command(const CommandJob& job, const RunOptions& options) {
   try {
-    const WorkFolder work(options.temp_root);
+    const WorkFolder work(job.folder.empty() ? options.temp_root : job.folder);
     const std::string logs = options.log_folder.empty() ? work.path() : options.log_folder;
     const CommandFolders folders{work.path() + "/report.json", work.path() + "/observed",
                                  logs + "/command.log", work.path() + "/tmp"};

@@ -36,6 +36,8 @@ struct CommandJob {
   std::int64_t samples = 0;  ///< the same; of a log that states samples per second
   bool observe = true;
   std::optional<Bytes> budget{};  ///< of each rank's tensors on a CPU, which the observer enforces
+  std::string folder;             ///< that its files are in, and that goes with it if this process
+                                  ///< is killed; empty: none
   std::string observer;           ///< its folder; empty: the one beside the running program
   std::vector<LogFormat> log_formats;  ///< of what it prints, the earlier first; empty: generic
 };

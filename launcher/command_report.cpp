@@ -1,20 +1,41 @@
 #include "launcher/command_report.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
 #include <string_view>
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/text_file.h"
+#include "estimator/spec/words.h"
+#include "launcher/logs/line_text.h"
 
 namespace planwright::launcher {
 namespace {
 
 using Line = nlohmann::json;
+
+const std::vector<std::string> kKeys{"step",       "time_s",      "loss",
+                                     "peak_bytes", "step_time_s", "tokens_per_second"};
+constexpr std::size_t kMostUnknown = 4;
+constexpr std::size_t kLongestKey = 60;
+
+void note_unknown_keys(const Line& line, CommandReport& report) {
+  for (const auto& [given, value] : line.items()) {
+    const std::string key = printable(given, kLongestKey);
+    auto& unknown = report.unknown;
+    const auto is_among = [&](const auto& keys) {
+      return std::find(keys.begin(), keys.end(), key) != keys.end();
+    };
+    if (is_among(kKeys) || is_among(unknown) || unknown.size() == kMostUnknown) continue;
+    unknown.push_back(key);
+  }
+}
 
 /// Sound figures, or the first thing that is wrong, said once.
 class LineReader {
@@ -53,8 +74,16 @@ class LineReader {
   CommandReport& report_;
 };
 
+void read_loss(const Line& line, CommandReport& report) {
+  const auto loss = line.find("loss");
+  if (loss == line.end()) return;
+  if (loss->is_number()) report.losses.push_back(loss->get<double>());
+  if (loss->is_null() && !report.lost_step) report.lost_step = line["step"].get<std::int64_t>();
+}
+
 void read_line(const Line& line, std::int64_t number, CommandReport& report) {
   LineReader reader(line, number, report);
+  note_unknown_keys(line, report);
   const auto peak = reader.bytes("peak_bytes");
   if (peak) report.peak = std::max(report.peak.value_or(Bytes{}), *peak);
   if (!line.contains("step")) {
@@ -66,8 +95,7 @@ void read_line(const Line& line, std::int64_t number, CommandReport& report) {
   if (const auto time = reader.positive("time_s")) {
     report.steps.push_back({line["step"].get<std::int64_t>(), *time});
   }
-  const auto loss = line.find("loss");
-  if (loss != line.end() && loss->is_number()) report.losses.push_back(loss->get<double>());
+  read_loss(line, report);
 }
 
 /// Python's json writes NaN and Infinity, which are no JSON.
@@ -75,8 +103,19 @@ bool names_no_number(std::string_view text) {
   return text.find("NaN") != text.npos || text.find("Infinity") != text.npos;
 }
 
+/// With null for a loss that is one of them.
+std::string with_lost_loss(std::string_view text) {
+  static const std::regex kLost(R"(("loss"\s*:\s*)(NaN|-?Infinity))");
+  return std::regex_replace(std::string(text), kLost, "$1null");
+}
+
+Line parsed(std::string_view text) {
+  return Line::parse(names_no_number(text) ? with_lost_loss(text) : std::string(text), nullptr,
+                     false);
+}
+
 void read_text_line(std::string_view text, std::int64_t number, CommandReport& report) {
-  const Line line = Line::parse(text, nullptr, false);
+  const Line line = parsed(text);
   if (line.is_object()) return read_line(line, number, report);
   if (!report.problem.empty()) return;
   report.problem =
@@ -87,7 +126,7 @@ void read_text_line(std::string_view text, std::int64_t number, CommandReport& r
 /// A whole document over many lines, or an object per line.
 CommandReport report_of(std::string_view text) {
   CommandReport report;
-  if (const Line whole = Line::parse(text, nullptr, false); whole.is_object()) {
+  if (const Line whole = parsed(text); whole.is_object()) {
     read_line(whole, 1, report);
     return report;
   }
@@ -101,6 +140,16 @@ CommandReport report_of(std::string_view text) {
 }
 
 }  // namespace
+
+std::string unknown_keys(const CommandReport& report) {
+  std::vector<std::string> parts;
+  for (const std::string& key : report.unknown) {
+    const std::string near = nearest_word(key, kKeys);
+    parts.push_back(fmt::format("{} is no key of PLANWRIGHT_REPORT{}", key,
+                                near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
 
 std::optional<CommandReport> read_command_report(const std::string& path) {
   std::error_code error;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,9 @@
 ///     {"peak_bytes": 8589934592}          of the worst device
 ///     {"step": 3, "time_s": 0.41, "peak_bytes": 8589934592, "loss": 2.1}
 ///
-/// Lines with a `step` are a step's; the last of the others speaks for the whole run.
+/// Steps are counted from 1, or from 0 if there is one of that number. A loss that is not finite is
+/// null, or the word that Python's json writes for it (NaN). Lines with a `step` are a step's; the
+/// last of the others speaks for the whole run.
 namespace planwright::launcher {
 
 struct ReportedStep {
@@ -27,12 +30,17 @@ struct CommandReport {
   std::optional<Bytes> peak;
   std::vector<ReportedStep> steps;
   std::vector<double> losses;
-  std::string problem;  ///< what is wrong with it, and where; empty if nothing is
+  std::optional<std::int64_t> lost_step;  ///< the first one whose loss is not a finite number
+  std::vector<std::string> unknown;       ///< keys that are none, the first few
+  std::string problem;                    ///< what is wrong with it, and where; empty if nothing is
 
   bool is_useful() const {
     return problem.empty() && (step_time_s || tokens_per_second || !steps.empty());
   }
 };
+
+/// "stepp is no key of PLANWRIGHT_REPORT; did you mean step?", for each; empty if there is none.
+std::string unknown_keys(const CommandReport& report);
 
 /// nullopt if there is no such file, or an empty one.
 std::optional<CommandReport> read_command_report(const std::string& path);

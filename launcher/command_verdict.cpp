@@ -7,6 +7,8 @@
 
 #include "launcher/command_failure.h"
 #include "launcher/command_measurement.h"
+#include "launcher/command_silence.h"
+#include "launcher/disturbance.h"
 
 namespace planwright::launcher {
 namespace {
@@ -28,11 +30,24 @@ bool died_of_memory(const CommandEnd& end) {
   return failed || cause->failure.at_line > end.log.last_timed_line;
 }
 
-std::optional<StepLoss> first_lost(const LogSummary& log) {
-  const std::vector<StepLoss> losses = step_losses(log);
-  const auto lost =
-      std::find_if(losses.begin(), losses.end(), [](const StepLoss& each) { return !each.mean; });
-  return lost == losses.end() ? std::nullopt : std::optional(*lost);
+std::optional<std::int64_t> first_lost(const LogSummary& log) {
+  for (const StepLoss& loss : step_losses(log)) {
+    if (!loss.mean) return loss.step;
+  }
+  return std::nullopt;
+}
+
+/// By whoever knows, also where another witness has the time; empty if nobody says so.
+std::string why_it_does_not_train(const CommandEnd& end) {
+  auto step = end.report ? end.report->lost_step : std::nullopt;
+  if (!step) step = first_lost(end.log);
+  if (step) return fmt::format("the loss of step {} is not a finite number", *step);
+  for (const ObservedProcess& process : end.observed) {
+    if (!process.lost) continue;
+    return fmt::format("after {} steps, parameters of rank {} are not finite numbers",
+                       process.steps.size(), process.rank);
+  }
+  return "";
 }
 
 std::string how_it_was_stopped(const RunEnd& run) {
@@ -61,6 +76,9 @@ std::vector<std::string> warnings_of_log(const CommandJob& job, const CommandEnd
   const RankMeasurement& rank = measured.ranks.front();
   if (!rank.whole_peak && !rank.reserved_peak && !rank.device_peak) {
     warnings.emplace_back("the log states no peak of memory");
+  }
+  if (std::string missing = why_ranks_are_missing(job, end); !missing.empty()) {
+    warnings.push_back(std::move(missing));
   }
   if (const auto cause = cause_of(end); cause && !cause->failure.consequence) {
     warnings.push_back(fmt::format("the log says \"{}\"", told(*cause)));
@@ -97,17 +115,26 @@ std::vector<std::string> warnings_of(const CommandJob& job, const CommandEnd& en
   if (end.report && !end.report->problem.empty()) {
     warnings.push_back(fmt::format("the script's report is left out: {}", end.report->problem));
   }
+  if (end.report && !end.report->unknown.empty()) warnings.push_back(unknown_keys(*end.report));
   if (witness == Witness::log) append(warnings, warnings_of_log(job, end, measured));
   append(warnings, warnings_of_retries(end.log));
   return warnings;
 }
 
-CommandOutcome good(const CommandJob& job, const CommandEnd& end, Measurement measured,
-                    Witness witness) {
+/// Of a run that measured its steps: a good one, if the plan trains.
+CommandOutcome measured_outcome(const CommandJob& job, const CommandEnd& end, Measurement measured,
+                                Witness witness) {
+  if (const std::string why = why_it_does_not_train(end); !why.empty()) {
+    const Failure failure{OutcomeKind::crashed, "the plan does not train: " + why, "", {}};
+    return {Outcome{failure, {}}, {}, {}};
+  }
   CommandOutcome result;
   result.witness = witness;
   result.warnings = warnings_of(job, end, measured, witness);
   result.outcome.environment[kWitness] = word(witness);
+  if (const auto text = disturbance_text(end.others, measured.steps_s)) {
+    result.outcome.environment[kDisturbance] = *text;
+  }
   result.outcome.value = std::move(measured);
   return result;
 }
@@ -117,21 +144,16 @@ CommandOutcome by_log(const CommandJob& job, const CommandEnd& end) {
   if (!measured || !is_good(job, end, *measured) || died_of_memory(end)) {
     return {command_failure(job, end), {}, {}};
   }
-  if (const auto lost = first_lost(end.log)) {
-    const std::string why = fmt::format(
-        "the plan does not train: the loss of step {} is not a finite number", lost->step);
-    return {Outcome{Failure{OutcomeKind::crashed, why, "", {}}, {}}, {}, {}};
-  }
-  return good(job, end, *std::move(measured), Witness::log);
+  return measured_outcome(job, end, *std::move(measured), Witness::log);
 }
 
 CommandOutcome by_best_witness(const CommandJob& job, const CommandEnd& end) {
   if (auto measured = reported_measurement(job, end)) {
-    return good(job, end, *std::move(measured), Witness::report);
+    return measured_outcome(job, end, *std::move(measured), Witness::report);
   }
   if (auto measured = observed_measurement(job, end)) {
     if (!is_good(job, end, *measured)) return {command_failure(job, end), {}, {}};
-    return good(job, end, *std::move(measured), Witness::observer);
+    return measured_outcome(job, end, *std::move(measured), Witness::observer);
   }
   return by_log(job, end);
 }

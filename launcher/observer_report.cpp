@@ -117,6 +117,8 @@ void note(const Line& line, ObservedProcess& process) {
   const std::string kind = text(line, "kind");
   process.rank = static_cast<int>(std::min(whole(line, "rank").value_or(0), kMostRanks));
   process.world = static_cast<int>(std::min(whole(line, "world").value_or(1), kMostRanks));
+  const std::string source = text(line, "rank_source");
+  process.placed = !source.empty() && source != "none";
   process.pid = whole(line, "pid").value_or(0);
   note_versions(line, process);
   if (kind == "step") {
@@ -130,6 +132,8 @@ void note(const Line& line, ObservedProcess& process) {
   } else if (kind == "end") {
     process.end = text(line, "reason");
     process.error = text(line, "error");
+    const auto finite = line.find("finite");
+    process.lost = finite != line.end() && finite->is_boolean() && !finite->get<bool>();
   }
 }
 
@@ -180,6 +184,15 @@ std::vector<ObservedProcess> read_observed(const std::string& folder) {
   std::vector<ObservedProcess> processes;
   for (auto& [rank, process] : by_rank) processes.push_back(std::move(process));
   return processes;
+}
+
+WatchedProcesses watched_processes(const std::string& folder) {
+  WatchedProcesses watched;
+  for (const fs::path& file : report_files(folder)) {
+    ++watched.all;
+    watched.placed += observed_process(read_given_file(file.string(), kMostBytes)).placed ? 1 : 0;
+  }
+  return watched;
 }
 
 }  // namespace planwright::launcher

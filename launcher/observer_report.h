@@ -51,15 +51,23 @@ struct ObservedFull {
 struct ObservedProcess {
   int rank = 0;
   int world = 1;
+  bool placed = false;  ///< by a launcher or torch.distributed; else rank and world are guesses
   std::int64_t pid = 0;
   std::string memory_source;  ///< "counting_allocator", "process", "cuda_caching_allocator"
   std::string device_name;
   std::map<std::string, std::string> versions;  ///< by framework
   std::vector<ObservedStep> steps;
   std::vector<ObservedFull> full;
+  bool lost = false;  ///< its parameters were finite, and were not after the last step
   std::string end;    ///< "steps" as many as were wanted; "exit"; "error"
   std::string error;  ///< the exception that nobody caught
   std::int64_t unread_lines = 0;
+};
+
+/// Processes in which Python loaded the observer and torch, launchers written in it among them.
+struct WatchedProcesses {
+  int all = 0;
+  int placed = 0;  ///< and which have a rank
 };
 
 /// A process's file, or what there is of it.
@@ -69,5 +77,8 @@ ObservedProcess observed_process(std::string_view text);
 /// as where a launcher started it anew, the one that began last. Other files are passed over; a
 /// WorldError if the folder cannot be read.
 std::vector<ObservedProcess> read_observed(const std::string& folder);
+
+/// Of every file, whatever else is in it.
+WatchedProcesses watched_processes(const std::string& folder);
 
 }  // namespace planwright::launcher

@@ -77,6 +77,7 @@ Outcome measure_command(const PlanJob& job, const RunOptions& options) {
     write_files(config, true);
     CommandJob command = command_job(job, config);
     command.observer = options.observer;
+    command.folder = folder.path();
     CommandOutcome ended = run_command(command, options);
     const Measurement* measured = ended.outcome.measurement();
     if (measured != nullptr && measured->allocated_peak() == Bytes{}) {

@@ -135,7 +135,7 @@ TEST_F(CommandTuneProcess, ACommandThatMeasuresNothingSaysWhy) {
   const CommandResult probed =
       run("probe --target command --device cpu --devices 1 --threads 1 -- ./idle {micro_batch}");
   EXPECT_EQ(probed.code, 1);
-  EXPECT_NE(probed.err.find("no process of it was seen to step an optimizer"), std::string::npos)
+  EXPECT_NE(probed.err.find("no process of it loaded the observer"), std::string::npos)
       << probed.err;
 }
 

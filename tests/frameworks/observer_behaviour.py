@@ -65,6 +65,12 @@ class LoopsTest(unittest.TestCase):
         self.assertEqual((run.codes, column(run, "step")), ([0], [1, 2, 3, 4, 5, 6]))
         self.assertIn("nan", run.output[0])
 
+    def test_the_end_says_whether_training_led_to_numbers(self):
+        for name, finite in (("accumulated", True), ("not_a_number", False), ("loss_not_a_number", False),
+                             ("partly_never_set", True), ("scaled", True), ("without_order", None)):
+            with self.subTest(name):
+                self.assertEqual(scenario(name, steps=4).reports[0][-1]["finite"], finite)
+
     def test_training_without_an_optimizer_is_told_as_no_step(self):
         run = scenario("without_an_optimizer")
         self.assertEqual((kinds(run), run.reports[0][-1]["steps"]), (["start", "end"], 0))

@@ -94,6 +94,31 @@ def not_a_number():
         optimizer.step()
 
 
+def loss_not_a_number():
+    model = small_model()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(ITERATIONS):
+        (loss_of(model) * float("nan")).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def partly_never_set():
+    """As the end of a partition, which no gradient reaches."""
+    model, padding = small_model(), nn.Parameter(torch.full((3,), float("nan")))
+    optimizer = torch.optim.AdamW([*model.parameters(), padding])
+    for _ in range(ITERATIONS):
+        loss_of(model).backward()
+        optimizer.step()
+
+
+def without_order():
+    parameter = nn.Parameter(torch.zeros(8).to(torch.float8_e4m3fn))
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+    for _ in range(ITERATIONS):
+        optimizer.step()
+
+
 def without_an_optimizer():
     model = small_model()
     for _ in range(ITERATIONS):

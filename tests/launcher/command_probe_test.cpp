@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "command_process.h"
+#include "launcher/disturbance.h"
+#include "tests/support/busy_processes.h"
 
 namespace planwright::launcher {
 namespace {
@@ -83,6 +85,28 @@ TEST_F(CommandProcess, AReportMayBeALinePerStep) {
   EXPECT_EQ(ended.outcome.measurement()->losses.size(), 4u);
 }
 
+TEST_F(CommandProcess, KeysThatAReportDoesNotHaveAreNamed) {
+  const auto report = [](const std::string& line) {
+    return "echo '{" + line + "}' >> \"$PLANWRIGHT_REPORT\"\n";
+  };
+  const CommandOutcome ended = run(report("\"step_time_s\": 1, \"peak_byte\": 5, \"lr\": 1") +
+                                   report("\"step_time_s\": 1, \"peak_byte\": 5"));
+  ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok);
+  EXPECT_EQ(ended.warnings,
+            std::vector<std::string>({"lr is no key of PLANWRIGHT_REPORT; peak_byte is no key of "
+                                      "PLANWRIGHT_REPORT; did you mean peak_bytes?"}));
+  EXPECT_TRUE(contains(failure(report("\"step_time\": 1"), OutcomeKind::crashed),
+                       "no time of a step: step_time is no key of PLANWRIGHT_REPORT; did you mean "
+                       "step_time_s?"));
+}
+
+TEST_F(CommandProcess, AReportMayCountItsStepsFromZero) {
+  const CommandOutcome ended =
+      run("for i in 0 1 2; do echo '{\"step\": '$i', \"time_s\": 1.'$i'}'; done > "
+          "\"$PLANWRIGHT_REPORT\"\n");
+  EXPECT_EQ(ended.outcome.measurement()->steps_s, (std::vector<double>{1.1, 1.2}));
+}
+
 TEST_F(CommandProcess, AReportOfNoNumbersIsSaidAndLeftOut) {
   const std::string nan = "echo '{\"step_time_s\": NaN}' > \"$PLANWRIGHT_REPORT\"\n";
   EXPECT_TRUE(contains(failure(nan, OutcomeKind::crashed), "NaN and Infinity are no numbers"));
@@ -95,6 +119,40 @@ TEST_F(CommandProcess, AReportOfNoNumbersIsSaidAndLeftOut) {
   EXPECT_TRUE(contains(
       failure("echo '{\"step_time_s\": -1}' > \"$PLANWRIGHT_REPORT\"\n", OutcomeKind::crashed),
       "step_time_s = -1 must be a finite number of more than zero"));
+}
+
+TEST_F(CommandProcess, WhosePlanDoesNotTrainIsNoGoodOne) {
+  const char* const why = "the plan does not train";
+  for (const std::string loss : {"NaN", "-Infinity", "null"}) {
+    EXPECT_TRUE(contains(failure("echo '{\"step\": 2, \"time_s\": 1, \"loss\": " + loss +
+                                     "}' > \"$PLANWRIGHT_REPORT\"\n",
+                                 OutcomeKind::crashed),
+                         why));
+  }
+  const std::string steps = kThreeSteps;
+  EXPECT_TRUE(
+      contains(failure(steps + "line end '\"finite\":false'\n", OutcomeKind::crashed), why));
+  EXPECT_TRUE(
+      contains(failure(steps + "echo step 1 loss: nan\n", OutcomeKind::crashed), "loss of step 1"));
+  for (const std::string finite : {"true", "null"}) {
+    EXPECT_EQ(run(steps + "line end '\"finite\":" + finite + "'\n").outcome.kind(),
+              OutcomeKind::ok);
+  }
+}
+
+TEST_F(CommandProcess, ThatIsDisturbedSaysByWhat) {
+  EXPECT_EQ(run(kThreeSteps).outcome.environment.at(kDisturbance), "steps took 250 to 500 ms");
+  if (cpu_use().cpus == 0) GTEST_SKIP() << "under a CPU quota nothing is said of others";
+  const testing::BusyProcesses busy;
+  const std::string said =
+      run(std::string(kThreeSteps) + "sleep 1\n").outcome.environment.at(kDisturbance);
+  EXPECT_TRUE(contains(said, "other processes used ")) << said;
+}
+
+TEST_F(CommandProcess, TheTimeOfItsProcessesIsNotThatOfOthers) {
+  const double before_s = cpu_use().own_s;
+  run("timeout 1 sh -c 'while :; do :; done'\n");
+  EXPECT_GT(cpu_use().own_s - before_s, 0.2);
 }
 
 TEST_F(CommandProcess, ThatDiesAfterItsStepsIsGoodWithAWarning) {
@@ -117,12 +175,46 @@ TEST_F(CommandProcess, ThatMakesFewerStepsIsGoodWithAWarning) {
 }
 
 TEST_F(CommandProcess, ThatMakesNoStepSaysSo) {
-  EXPECT_TRUE(contains(failure("exit 0\n", OutcomeKind::crashed), "ignores PYTHONPATH"));
+  const std::string silent = failure("sleep 0.2\necho done\n", OutcomeKind::crashed);
+  EXPECT_TRUE(contains(silent, "no process of it loaded the observer: it never imports torch"));
+  EXPECT_TRUE(contains(silent, "; it ended with exit code 0 after 0.")) << silent;
+  EXPECT_TRUE(contains(silent, " s and printed \"done\" last")) << silent;
+  EXPECT_TRUE(contains(failure("exit 0\n", OutcomeKind::crashed), "and printed nothing"));
   EXPECT_TRUE(contains(failure("step 1 null 5\n", OutcomeKind::crashed), "behind the 1 of"));
-  job_.ranks = 2;
-  EXPECT_TRUE(contains(failure(kThreeSteps, OutcomeKind::crashed), "1 of 2 ranks"));
   job_.observe = false;
   EXPECT_TRUE(contains(failure("exit 0\n", OutcomeKind::crashed), "was not observed"));
+}
+
+TEST_F(CommandProcess, ThatImportsTorchButStepsNoOptimizerSaysSo) {
+  const std::string alone = "line start '\"rank_source\":\"none\"'\n";
+  const std::string placed = "line start '\"rank_source\":\"environment\"'\n";
+  const char* const ignored = "ranks' Python ignores PYTHONPATH";
+  const std::string by_launcher = failure(alone, OutcomeKind::crashed);
+  EXPECT_TRUE(contains(by_launcher, "no optimizer of torch was seen to step")) << by_launcher;
+  EXPECT_TRUE(contains(by_launcher, ignored)) << "the process may be the launcher's own";
+  const std::string by_rank = failure(placed, OutcomeKind::crashed);
+  EXPECT_TRUE(contains(by_rank, "only within torch.compile;")) << by_rank;
+  EXPECT_FALSE(contains(by_rank, ignored));
+}
+
+TEST_F(CommandProcess, OfTooFewRanksSaysHowToStartThem) {
+  job_.ranks = 4;
+  const std::string both = std::string(kThreeSteps) + "rank=1\n" + kThreeSteps;
+  EXPECT_TRUE(contains(failure(both, OutcomeKind::crashed),
+                       "2 of 4 ranks were seen to step an optimizer: start it with torchrun "
+                       "--nproc-per-node=4, or tune for as many devices: --devices 2"));
+  job_.ranks = 3;
+  EXPECT_TRUE(contains(failure(kThreeSteps, OutcomeKind::crashed),
+                       "1 of 3 ranks were seen to step an optimizer: start it with torchrun "
+                       "--nproc-per-node=3, or tune for one device: --devices 1"));
+  job_.ranks = 2;
+  EXPECT_TRUE(contains(failure(kThreeSteps, OutcomeKind::crashed),
+                       "1 of 2 ranks were seen to step an optimizer; "))
+      << "that rank says itself that it is one of two";
+  const CommandOutcome logged =
+      run(std::string(kThreeSteps) + "echo step 2 step_time=1\necho step 3 step_time=1\n");
+  EXPECT_EQ(logged.witness, Witness::log);
+  EXPECT_TRUE(contains(logged.warnings.at(1), "1 of 2 ranks were seen"));
 }
 
 TEST_F(CommandProcess, WhoseDeviceRunsFullKeepsTheFigures) {

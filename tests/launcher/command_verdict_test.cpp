@@ -155,11 +155,19 @@ TEST(CommandVerdict, SaysWhoseWordItGives) {
   EXPECT_EQ(detail("[rank2]: ValueError: odd\n[rank0]: KeyError: 'late'\n"),
             "the command ended with exit code 1; rank 2: ValueError: odd");
   EXPECT_EQ(detail("oh no\n", {.code = 3}), "the command ended with exit code 3; oh no");
+  const std::string report = "failed (exitcode: 2) local_rank: 0 (pid: 9)\nChildFailedError: \n";
+  EXPECT_EQ(detail("usage: t.py\nt.py: error: no such argument: --foo\n" + report),
+            "the command ended with exit code 1; t.py: error: no such argument: --foo");
+  EXPECT_EQ(detail("KeyError: 'own'\n" + report),
+            "the command ended with exit code 1; KeyError: 'own'");
+  EXPECT_EQ(detail("step 1\nfailed (exitcode: -11) local_rank: 0 (pid: 9)\n"),
+            "the command ended with exit code 1; rank 0: failed (exitcode: -11) local_rank: 0 "
+            "(pid: 9)")
+      << "of a signal the script knows nothing";
   EXPECT_EQ(detail("ValueError: odd\n", kWatchdog),
             "no step and no other sign of life for 0 s; its log says \"ValueError: odd\"");
-  EXPECT_NE(
-      detail("ValueError: odd\n", kGood).find("behind the warm-up; its log says \"ValueError"),
-      std::string::npos);
+  EXPECT_NE(detail("ValueError: odd\n", kGood).find("; its log says \"ValueError"),
+            std::string::npos);
 }
 
 const std::string kSteps = "step 1 step_time=9\nstep 2 step_time=0.5\nstep 3 step_time=0.25\n";
@@ -217,6 +225,20 @@ TEST(CommandVerdict, TakesTimesAndLossesOfTheSlowestRankAndAllOfThem) {
   EXPECT_EQ(measured.ranks[0].whole_peak, in_gib(2));
   EXPECT_FALSE(measured.ranks[1].whole_peak);
   EXPECT_EQ(measured.ranks[1].reserved_peak, in_gib(3));
+}
+
+TEST(CommandVerdict, LeavesOutTheWarmUpAndNoLineMore) {
+  const auto steps = [](const std::string& log) {
+    const CommandOutcome ended = verdict(log, kGood);
+    const Measurement* measured = ended.outcome.measurement();
+    return measured == nullptr ? std::vector<double>() : measured->steps_s;
+  };
+  const std::vector<double> behind = {0.5, 0.25};
+  EXPECT_EQ(steps(kSteps), behind);
+  EXPECT_EQ(steps("step_time=9\nstep_time=0.5\nstep_time=0.25\n"), behind) << "no numbers";
+  EXPECT_EQ(steps("step 0 step_time=9\nstep 1 step_time=0.5\nstep 2 step_time=0.25\n"), behind);
+  EXPECT_EQ(steps("step 0 loss=2\n" + kSteps), behind) << "before any step was made";
+  EXPECT_EQ(steps("step 0 1200 tokens/s\nstep 1 2400 tokens/s\nstep 2 4800 tokens/s\n"), behind);
 }
 
 TEST(CommandVerdict, KnowsTheSizeOfAStepFromItsJob) {
@@ -282,6 +304,36 @@ TEST(CommandVerdict, AReportAndTheObserverGoBeforeTheLog) {
   end.report.emplace().step_time_s = 8;
   EXPECT_EQ(command_verdict(job, end).witness, Witness::report);
   EXPECT_EQ(command_verdict(job, end).outcome.measurement()->step_time_s, 8);
+}
+
+TEST(CommandVerdict, APlanThatDoesNotTrainIsNoneWhoeverMeasuredIt) {
+  const std::string log = "step 1 loss=2 step_time=9\nstep 2 loss=nan step_time=1\n";
+  CommandEnd by_log = end_of(log, kGood), by_observer = end_of("", kGood);
+  CommandEnd by_report = end_of("", kGood);
+  ObservedStep step;
+  step.step = 2;
+  step.time_s = 7;
+  by_observer.observed.emplace_back().steps = {step};
+  by_log.observed = by_observer.observed;
+  by_observer.observed.front().lost = true;
+  by_report.report.emplace().step_time_s = 8;
+  by_report.report->lost_step = 5;
+  struct Case {
+    CommandEnd end;
+    const char* why;
+  };
+  const Case cases[] = {
+      {by_log, "the plan does not train: the loss of step 2 is not a finite number"},
+      {by_report, "the plan does not train: the loss of step 5 is not a finite number"},
+      {by_observer,
+       "the plan does not train: after 1 steps, parameters of rank 0 are not finite numbers"},
+  };
+  for (const Case& each : cases) {
+    const CommandOutcome ended = command_verdict({}, each.end);
+    EXPECT_FALSE(ended.witness) << each.why;
+    ASSERT_NE(ended.outcome.failure(), nullptr) << each.why;
+    EXPECT_EQ(ended.outcome.failure()->detail, each.why);
+  }
 }
 
 }  // namespace

@@ -1,7 +1,14 @@
 #include "launcher/plan_probe.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <functional>
+
+#include "launcher/clock.h"
 #include "launcher/targets/command/target.h"
 #include "tests/support/built_programs.h"
 #include "tests/support/fake_traits.h"
@@ -42,6 +49,16 @@ class PlanProbeProcess : public ::testing::Test {
   UserCommand user_;
   Problem problem_ = testing::fake_problem(testing::tiny_llama(), 2, Precision::fp32);
 };
+
+bool comes_true(const std::function<bool()>& condition) {
+  constexpr double kPatience_s = 10;
+  const double until = monotonic_s() + kPatience_s;
+  while (!condition()) {
+    if (monotonic_s() > until) return false;
+    usleep(20'000);
+  }
+  return true;
+}
 
 const char* const kReports =
     "echo \"$1 $2 $3 $OMP_NUM_THREADS\" >> \"$PLANWRIGHT_TEST/asked\"\n"
@@ -97,6 +114,21 @@ TEST_F(PlanProbeProcess, OnACpuAPeakBeyondTheBudgetDoesNotFit) {
   EXPECT_EQ(full->allocated, Bytes{2000000000});
   EXPECT_EQ(full->capacity, capacity(problem_));
   EXPECT_EQ(full->account, std::nullopt) << "nobody knows";
+}
+
+TEST_F(PlanProbeProcess, ATunerThatIsKilledLeavesNoFiles) {
+  const pid_t tuner = fork();
+  if (tuner == 0) {
+    measure("touch \"$PLANWRIGHT_TEST/begun\"\nsleep 600\n", {testing::data_parallel(2, 0, 2)}, 1);
+    _exit(0);
+  }
+  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(folder_ / "begun"); }));
+  kill(tuner, SIGKILL);
+  waitpid(tuner, nullptr, 0);
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder_ / "temp"), {});
+  };
+  EXPECT_TRUE(comes_true([&] { return files() == 1; })) << "beside .keep";
 }
 
 }  // namespace

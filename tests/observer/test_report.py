@@ -42,7 +42,8 @@ class ReportTest(unittest.TestCase):
         run = Observed(BEGIN + "for i in range(9): print(i); o.step()", PLANWRIGHT_OBSERVER_STEPS="3")
         self.assertEqual((run.code, run.out), (0, "0\n1\n2\n"))
         self.assertEqual(run.kinds(), [["start", "step", "step", "step", "end"]])
-        self.assertEqual((run.reports[0][-1]["reason"], run.reports[0][-1]["peers"]), ("steps", "alone"))
+        end = run.reports[0][-1]
+        self.assertEqual((end["reason"], end["peers"], end["finite"]), ("steps", "alone", None))
 
     def test_a_killed_process_leaves_what_it_saw(self):
         run = Observed(BEGIN + "o.step(); o.step()\nimport os; os.kill(os.getpid(), 9)")

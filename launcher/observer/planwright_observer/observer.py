@@ -16,6 +16,7 @@ from torch.optim import optimizer as torch_optimizer
 from planwright_observer import accounts, cuda_memory, ending
 from planwright_observer.cpu_memory import CpuMemory, most_resident_bytes, proportional_bytes, resident_bytes
 from planwright_observer.failures import Failures, out_of_memory
+from planwright_observer.finiteness import Finiteness
 from planwright_observer.micro_batches import MicroBatches, counting_parameter
 from planwright_observer.report import Report
 from planwright_observer.rounds import Rounds
@@ -125,6 +126,7 @@ class Observer:
         self._steps = 0
         self._rounds = Rounds()
         self._micro_batches = MicroBatches()
+        self._finiteness = Finiteness()
         self._gradients = UNKNOWN_GRADIENTS
         self._owners = None
         self._boundary_s = None
@@ -135,7 +137,12 @@ class Observer:
         if not is_training():
             return
         self._optimizers.add(optimizer)
-        if self._has_accounts(self._steps + 1) and self._rounds.opens(key_of(optimizer)):
+        key = key_of(optimizer)
+        if self._wanted and self._finiteness.begins(key):
+            begin = time.perf_counter()
+            self._finiteness.begin(key, optimizer)
+            self._scan_s += time.perf_counter() - begin
+        if self._has_accounts(self._steps + 1) and self._rounds.opens(key):
             begin = time.perf_counter()
             self._scan_gradients()
             self._scan_s += time.perf_counter() - begin
@@ -221,8 +228,9 @@ class Observer:
 
     def _end_run(self):
         ending.finish_device_work()
+        finite = self._finiteness.lasts(list(self._optimizers))
         peers = ending.meet_peers()
-        self._report.write("end", {"reason": "steps", "steps": self._steps, "error": None, "peers": peers})
+        self._report.write("end", {"reason": "steps", "steps": self._steps, "error": None, "peers": peers, "finite": finite})
         ending.leave()
 
     def _start_facts(self):
