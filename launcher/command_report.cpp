@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <string>
 #include <string_view>
 
@@ -103,15 +102,34 @@ bool names_no_number(std::string_view text) {
   return text.find("NaN") != text.npos || text.find("Infinity") != text.npos;
 }
 
+std::string_view without_blanks_behind(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(" \t") + 1);
+}
+
+/// Whether a loss is to come behind `text`.
+bool ends_with_loss_key(std::string_view text) {
+  constexpr std::string_view kKey = "\"loss\"";
+  text = without_blanks_behind(text);
+  if (text.empty() || text.back() != ':') return false;
+  text = without_blanks_behind(text.substr(0, text.size() - 1));
+  return text.size() >= kKey.size() && text.substr(text.size() - kKey.size()) == kKey;
+}
+
 /// With null for a loss that is one of them.
-std::string with_lost_loss(std::string_view text) {
-  static const std::regex kLost(R"(("loss"\s*:\s*)(NaN|-?Infinity))");
-  return std::regex_replace(std::string(text), kLost, "$1null");
+std::string with_lost_loss(std::string text) {
+  for (const std::string_view none : {"NaN", "-Infinity", "Infinity"}) {
+    for (std::size_t at = text.find(none); at != text.npos; at = text.find(none, at + 1)) {
+      if (ends_with_loss_key(std::string_view(text).substr(0, at))) {
+        text.replace(at, none.size(), "null");
+      }
+    }
+  }
+  return text;
 }
 
 Line parsed(std::string_view text) {
-  return Line::parse(names_no_number(text) ? with_lost_loss(text) : std::string(text), nullptr,
-                     false);
+  return Line::parse(names_no_number(text) ? with_lost_loss(std::string(text)) : std::string(text),
+                     nullptr, false);
 }
 
 void read_text_line(std::string_view text, std::int64_t number, CommandReport& report) {
