@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command_input.h"
@@ -101,6 +102,7 @@ launcher::EmitRequest read_request(const Settings& settings) {
   launcher::EmitRequest request =
       file == nullptr ? emit_of_study(settings) : emit_of_file(settings, *file);
   request.steps = read_scope(settings).steps;
+  request.folder = std::filesystem::current_path().string();
   if (const Setting* out = settings.find(Table::none, "out")) request.out = out->text;
   return request;
 }

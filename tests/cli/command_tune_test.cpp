@@ -93,6 +93,13 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
   EXPECT_EQ(emitted.out, "OMP_NUM_THREADS=1 " + script_ + " 64 out/job.yaml\n");
   EXPECT_EQ(file_text(folder_ / "out/job.yaml"), "batch: 64\n");
 
+  const TestFolder elsewhere;
+  const CommandPlace place{
+      elsewhere.path(), {{"PLANWRIGHT_REPORT", "/dev/null"}}, folder_ / "out/launch.sh"};
+  EXPECT_EQ(run_command(place, {}).code, 0);
+  const std::string runs = file_text(folder_ / "runs");
+  EXPECT_TRUE(runs.ends_with("/out/job.yaml\n") && runs.find("\n64 /") != runs.npos) << runs;
+
   emit.insert(emit.begin() + 1, {"--diff", "used.yaml", "--json"});
   const CommandResult compared = run_command({folder_.path()}, emit);
   ASSERT_EQ(compared.code, 0) << compared.err;

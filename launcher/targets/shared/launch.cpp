@@ -16,6 +16,7 @@
 namespace planwright::targets {
 namespace {
 
+namespace fs = std::filesystem;
 using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
@@ -43,6 +44,17 @@ void warn_of_version(LaunchConfig& config, const Problem& problem,
                   problem.target_version.empty() ? "no version" : problem.target_version));
 }
 
+/// Relative as long as folder and files can be moved together.
+std::string start_of(const EmitRequest& request) {
+  if (request.folder.empty()) return "";
+  const fs::path folder = request.folder;
+  const fs::path up = folder.lexically_relative((folder / request.out).lexically_normal());
+  const bool is_above = !up.empty() && std::all_of(up.begin(), up.end(), [](const fs::path& part) {
+    return part == "." || part == "..";
+  });
+  return is_above ? up.string() : request.folder;
+}
+
 }  // namespace
 
 void require_expressible(const EmitRequest& request, const std::vector<Rule>& rules) {
@@ -56,7 +68,7 @@ void require_expressible(const EmitRequest& request, const std::vector<Rule>& ru
 }
 
 std::string path_of(const EmitRequest& request, const std::string& name) {
-  return not_an_option((std::filesystem::path(request.out) / name).string());
+  return not_an_option((fs::path(request.out) / name).string());
 }
 
 std::vector<std::string> user_words(const EmitRequest& request) {
@@ -145,6 +157,15 @@ std::vector<std::string> user_code_warnings(const EmitRequest& request) {
   return warnings;
 }
 
+launcher::EmittedFile launch_script(const EmitRequest& request, const std::string& name,
+                                    const std::vector<std::string>& command,
+                                    const LaunchConfig& config) {
+  launcher::ScriptPaths paths{start_of(request), {path_of(request, "")}};
+  for (const launcher::EmittedFile& file : config.files) paths.beside.push_back(file.path);
+  return {path_of(request, name),
+          launcher::shell_script(origin_lines(request), command, config.environment, paths), true};
+}
+
 LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
                       const std::vector<std::string>& checked) {
   warn_of_version(config, request.plan.problem, checked);
@@ -164,9 +185,7 @@ LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
   if (config.evidence == launcher::EvidenceKind::predicted) {
     config.warnings.emplace_back("this plan is predicted, not measured");
   }
-  config.files.push_back(
-      {path_of(request, "launch.sh"),
-       launcher::shell_script(origin_lines(request), config.command, config.environment)});
+  config.files.push_back(launch_script(request, "launch.sh", config.command, config));
   config.files.push_back({path_of(request, "plan.json"), to_json(request.plan).dump(2) + "\n"});
   config.files.push_back({path_of(request, "origin.json"), origin_json(request, config)});
   return config;

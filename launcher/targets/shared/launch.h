@@ -52,6 +52,13 @@ std::vector<std::string> user_code_warnings(const launcher::EmitRequest& request
 /// Says so where that placeholder stands in a file.
 void warn_of_nvme(launcher::LaunchConfig& config, const Candidate& candidate);
 
+/// A script of the request's folder that runs the command: it may be called from anywhere, finds
+/// the files of `config` beside itself, and what is relative in the user's words from where `emit`
+/// was run.
+launcher::EmittedFile launch_script(const launcher::EmitRequest& request, const std::string& name,
+                                    const std::vector<std::string>& command,
+                                    const launcher::LaunchConfig& config);
+
 /// Adds what every target's folder has: launch.sh with the command, plan.json (which
 /// `--plan` reads) and origin.json; the evidence; and a warning unless the plan's target version is
 /// one of `checked`, with which such files were tried, or differs from it in its last part only.
