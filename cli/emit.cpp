@@ -1,4 +1,4 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -12,6 +12,7 @@
 #include "cli/targets.h"
 #include "cli/verbs.h"
 #include "launcher/config_diff.h"
+#include "launcher/other_plans.h"
 #include "launcher/shell.h"
 #include "studies/history.h"
 #include "studies/store.h"
@@ -164,6 +165,12 @@ void tell(const launcher::LaunchConfig& config, const launcher::PlanFile& plan,
   console.warnings(config.warnings);
 }
 
+std::string keys_line(const std::vector<std::string>& keys, std::string_view what) {
+  if (keys.empty()) return "";
+  return fmt::format("{} {}: {}\n", counted(static_cast<std::int64_t>(keys.size()), "key"), what,
+                     fmt::join(keys, ", "));
+}
+
 std::string difference_table(const std::vector<launcher::ConfigDifference>& all,
                              const Paint& paint) {
   if (all.empty()) return "no difference\n";
@@ -173,6 +180,16 @@ std::string difference_table(const std::vector<launcher::ConfigDifference>& all,
   }
   return table_text({{"key", Align::left}, {"in use", Align::left}, {"the plan", Align::left}},
                     rows, paint);
+}
+
+std::string comparison_text(const launcher::ConfigComparison& all, const Paint& paint) {
+  std::vector<std::string> automatic;
+  for (const launcher::ConfigDifference& each : all.automatic) {
+    automatic.push_back(fmt::format("{} (the plan: {})", each.key, each.planned.value_or("-")));
+  }
+  return difference_table(all.differences, paint) +
+         keys_line(all.own, "of yours that no plan decides") +
+         keys_line(automatic, "\"auto\" in yours, which the framework fills in as it starts");
 }
 
 Json difference_json(const std::vector<launcher::ConfigDifference>& all) {
@@ -188,15 +205,18 @@ Json difference_json(const std::vector<launcher::ConfigDifference>& all) {
 }
 
 /// Nothing is written.
-int tell_differences(const launcher::LaunchConfig& config, const std::string& path,
-                     const Console& console) {
-  const auto differences = launcher::config_differences(config, path);
-  console.warnings(config.warnings);
-  console.print(difference_table(differences, console.result_paint()));
+int tell_differences(const launcher::Target& target, const launcher::EmitRequest& request,
+                     const std::string& path, const Console& console) {
+  const launcher::LaunchConfig config = target.emit(request);
+  const auto comparison =
+      launcher::compare_config(config, path, launcher::other_plans(target, request));
+  console.print(comparison_text(comparison, console.result_paint()));
   Json json{{"schema", "planwright.emit/1"}};
   json.update(launcher::to_json(config));
   json["files"] = Json::array();
-  json["diff"] = difference_json(differences);
+  json["diff"] = difference_json(comparison.differences);
+  json["diff_auto"] = difference_json(comparison.automatic);
+  json["diff_own"] = comparison.own;
   console.print_json(json);
   return kExitDone;
 }
@@ -210,10 +230,10 @@ int run_emit(const Arguments& arguments) {
 
   launcher::EmitRequest request = read_request(line.settings);
   const auto target = target_of(line.settings, request);
-  const launcher::LaunchConfig config = target->emit(request);
   if (const Setting* in_use = line.settings.find(Table::none, "diff")) {
-    return tell_differences(config, in_use->text, console);
+    return tell_differences(*target, request, in_use->text, console);
   }
+  const launcher::LaunchConfig config = target->emit(request);
   launcher::write_files(config, line.settings.marked(Table::none, "force"));
 
   tell(config, request.plan, console);
