@@ -102,7 +102,6 @@ launcher::EmitRequest read_request(const Settings& settings) {
   const Setting* file = settings.find(Table::candidate, "plan");
   launcher::EmitRequest request =
       file == nullptr ? emit_of_study(settings) : emit_of_file(settings, *file);
-  request.steps = read_scope(settings).steps;
   request.folder = std::filesystem::current_path().string();
   if (const Setting* out = settings.find(Table::none, "out")) request.out = out->text;
   return request;
@@ -153,6 +152,18 @@ std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
            fmt::format("is not for target {}, which starts its ranks itself", target->traits.name));
   }
   return target;
+}
+
+/// Of the launch: those in a file's [budget] are a probe's, which a plan of a worker's is.
+int launch_steps(const Settings& settings, const launcher::Target& target,
+                 const launcher::UserCommand& user) {
+  const Setting* given = settings.find(Table::budget, "steps");
+  if (target.has_worker) return read_scope(settings).steps;
+  if (given == nullptr || given->file != kCommandLine) return 0;
+  if (!launcher::names_placeholder(user, launcher::kStepsName)) {
+    refuse(*given, "is what {steps} stands for, and your command does not name it");
+  }
+  return parse_count(*given, 1);
 }
 
 void tell(const launcher::LaunchConfig& config, const launcher::PlanFile& plan,
@@ -230,6 +241,7 @@ int run_emit(const Arguments& arguments) {
 
   launcher::EmitRequest request = read_request(line.settings);
   const auto target = target_of(line.settings, request);
+  request.steps = launch_steps(line.settings, *target, request.user);
   if (const Setting* in_use = line.settings.find(Table::none, "diff")) {
     return tell_differences(*target, request, in_use->text, console);
   }

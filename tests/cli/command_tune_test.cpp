@@ -40,7 +40,7 @@ TEST_F(CommandTuneProcess, NeedsNothingButTheCommand) {
   EXPECT_EQ(result["candidate"]["micro_batch"], 64)
       << "the fastest whose peak fits: 128 would take more than a GiB: " << tuned.err;
   EXPECT_NEAR(result["measured"]["tokens_per_second_per_device"].get<double>(), 64 / 0.074, 1);
-  EXPECT_EQ(result["command"], Json({script_, "64", "3"}));
+  EXPECT_EQ(result["command"], Json({script_, "64", "STEPS"})) << "a probe's are not the job's";
   EXPECT_NE(file_text(folder_ / "runs").find(" 4\n"), std::string::npos)
       << "a probe makes one step of warm-up and three that are measured";
 
@@ -113,6 +113,24 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
   EXPECT_NE(other.err.find("is another command than the plan's, which is: " + script_),
             std::string::npos)
       << other.err;
+}
+
+TEST_F(CommandTuneProcess, EmitsTheStepsThatAreAskedForAndNotAProbes) {
+  const std::string command = " -- " + script_ + " {micro_batch} --steps={steps}";
+  ASSERT_EQ(run(kStudy + "--memory 1GiB --probes 1 --micro-batch 64" + command).code, 0);
+  const CommandResult unsaid = run("emit --out a" + command);
+  EXPECT_EQ(unsaid.out, "OMP_NUM_THREADS=1 " + script_ + " 64 --steps=STEPS\n") << unsaid.err;
+  EXPECT_NE(unsaid.err.find("{steps} is no part of a plan: give --steps N"), std::string::npos);
+  const CommandResult given = run("emit --out b --steps 5000" + command);
+  EXPECT_EQ(given.out, "OMP_NUM_THREADS=1 " + script_ + " 64 --steps=5000\n");
+  EXPECT_EQ(given.err.find("steps"), std::string::npos) << given.err;
+
+  const std::string unnamed = " -- " + script_ + " {micro_batch}";
+  ASSERT_EQ(run(kStudy + "--memory 1GiB --probes 1 --micro-batch 64 --study b" + unnamed).code, 0);
+  const CommandResult idle = run("emit --study b --out c --steps 5000" + unnamed);
+  EXPECT_EQ(idle.code, 2);
+  EXPECT_NE(idle.err.find("--steps = 5000: is what {steps} stands for"), std::string::npos)
+      << idle.err;
 }
 
 TEST_F(CommandTuneProcess, AProbeSaysWhatIsKnownAndWhoSaysSo) {

@@ -139,6 +139,11 @@ TEST(EveryEmitter, FillsThePlansValuesIntoTheScriptsArguments) {
     const auto n = config.command.size();
     EXPECT_EQ(config.command[n - 2], "--seq=4096");
     EXPECT_EQ(config.command[n - 1], "--steps=7");
+    EXPECT_FALSE(testing::warns(config, "--steps"));
+    request.steps = 0;
+    const LaunchConfig unsaid = each.emit(request);
+    EXPECT_EQ(unsaid.command.back(), "--steps=STEPS") << "a job does not end after a probe's";
+    EXPECT_TRUE(testing::warns(unsaid, "{steps}", "--steps N, or")) << each.target;
     request.user.words.emplace_back("{sequence}");
     EXPECT_NE(testing::refusal(each.emit, request).find("{sequence}, which is nothing"),
               std::string::npos);

@@ -71,9 +71,15 @@ std::string path_of(const EmitRequest& request, const std::string& name) {
   return not_an_option((fs::path(request.out) / name).string());
 }
 
-std::vector<std::string> user_words(const EmitRequest& request) {
+NamedValues values_of(const EmitRequest& request) {
   NamedValues values = named_values(request.plan.problem, request.plan.candidate);
-  values.emplace_back("steps", std::to_string(request.steps));
+  values.emplace_back(launcher::kStepsName,
+                      request.steps == 0 ? kStepsPlaceholder : std::to_string(request.steps));
+  return values;
+}
+
+std::vector<std::string> user_words(const EmitRequest& request) {
+  const NamedValues values = values_of(request);
   std::vector<std::string> words;
   for (const std::string& word : request.user.words) {
     try {
@@ -174,6 +180,12 @@ LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
           std::find(config.command.begin(), config.command.end(), kScriptPlaceholder)) {
     config.warnings.push_back(
         fmt::format("put your training script in the place of {}", kScriptPlaceholder));
+  }
+  if (request.steps == 0 && launcher::names_placeholder(request.user, launcher::kStepsName)) {
+    config.warnings.push_back(
+        fmt::format("{{steps}} is no part of a plan: give --steps N, or put the steps that you "
+                    "train in the place of {}",
+                    kStepsPlaceholder));
   }
   if (has_several_nodes(request)) {
     config.warnings.push_back(
