@@ -146,11 +146,7 @@ std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
   auto target = find_target(wanted, request.user, command_setting(settings));
   if (target->traits.name != plan.problem.target) move_to(*target, wanted, plan);
   if (target->traits.name == kCommandTarget) require_same_command(*target, request);
-  const Setting* launcher = settings.find(Table::launch, "launcher");
-  if (launcher != nullptr && target->has_worker) {
-    refuse(*launcher,
-           fmt::format("is not for target {}, which starts its ranks itself", target->traits.name));
-  }
+  require_startable(settings, *target, request.user);
   return target;
 }
 
