@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
 #include "launcher/logs/field.h"
+#include "launcher/targets/fsdp/emit.h"
+#include "tests/support/emit_requests.h"
 #include "tests/support/fault.h"
 
 namespace planwright::testing {
@@ -36,6 +39,17 @@ TEST(Docs, NameEveryFieldOfALog) {
   for (const std::string& name : launcher::field_names()) fields.insert(without_unit(name));
   const std::string text = file_text(PLANWRIGHT_SOURCE_DIR "/docs/your-script.md");
   EXPECT_EQ(names_in_table(text, "| in braces |"), fields);
+}
+
+TEST(Docs, NameEveryKeyOfFsdpsSettings) {
+  launcher::EmitRequest request = emit_request("fsdp", "2.11.0", sharded_candidate());
+  request.probe = true;
+  request.steps = 4;
+  Names keys;
+  const Json settings = json_of(targets::fsdp::emit(request), "fsdp_settings.json");
+  for (const auto& [key, value] : settings.items()) keys.insert(key);
+  const std::string text = file_text(PLANWRIGHT_SOURCE_DIR "/docs/your-script.md");
+  EXPECT_EQ(names_in_table(text, "| key | is | for |"), keys);
 }
 
 }  // namespace
