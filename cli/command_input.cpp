@@ -12,6 +12,7 @@
 #include "estimator/spec/text_file.h"
 #include "launcher/logs/log_table.h"
 #include "launcher/logs/pattern.h"
+#include "launcher/plan_file.h"
 
 namespace planwright::cli {
 namespace {
@@ -143,12 +144,18 @@ void require_figures(const launcher::LogFormat& format, const Setting& place) {
 
 launcher::UserCommand read_user_command(const Settings& settings) {
   launcher::UserCommand user;
+  const Setting* plan = settings.find(Table::candidate, "plan");
+  if (plan != nullptr && settings.find(Table::launch, "command") == nullptr) {
+    user = launcher::load_plan_command(plan->text);
+  }
   if (const Setting* words = settings.find(Table::launch, "command")) user.words = words_of(*words);
   if (const Setting* flags = settings.find(Table::launch, "flags")) user.flags = all_flags(*flags);
   if (const Setting* file = settings.find(Table::launch, "template")) {
+    user.templates.clear();
     user.templates.push_back({file->text, read_given_file(file->text)});
   }
   if (const Setting* log = settings.find(Table::launch, "log")) {
+    user.logs.clear();
     user.logs.push_back(
         launcher::log_format_of_toml(parse_toml(log->text, log->file), log->file, "[launch.log]"));
     require_figures(user.logs.back(), *log);

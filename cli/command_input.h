@@ -6,9 +6,9 @@
 
 namespace planwright::cli {
 
-/// What the user trains with, from behind `--` or from [launch]; without words if nothing was
-/// given. In a file a word that names a file beside it means that one. An InputError for a template
-/// or a table that cannot be read.
+/// What the user trains with, from behind `--`, from [launch] or from the --plan file; without
+/// words if nothing was given. In a file a word that names a file beside it means that one. An
+/// InputError for a template or a table that cannot be read.
 launcher::UserCommand read_user_command(const Settings& settings);
 
 /// Where the command was given, for messages about it.

@@ -115,6 +115,36 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
       << other.err;
 }
 
+TEST_F(CommandTuneProcess, AnEmittedPlanBringsItsCommand) {
+  folder_.put("job.yaml", "batch: {micro_batch}\n");
+  const std::string command =
+      "--template job.yaml -- " + script_ + " {micro_batch} it's {{x}} {template}";
+  ASSERT_EQ(run(kStudy + "--memory 1GiB --probes 1 --micro-batch 64 " + command).code, 0);
+  const CommandResult first = run("emit --out a " + command);
+  ASSERT_EQ(first.code, 0) << first.err;
+  std::filesystem::remove(folder_ / "job.yaml");
+  const CommandResult again = run("emit --plan a/plan.json --out b");
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, "OMP_NUM_THREADS=1 " + script_ + " 64 'it'\\''s' '{x}' b/job.yaml\n");
+  EXPECT_EQ(file_text(folder_ / "b/job.yaml"), "batch: 64\n");
+  EXPECT_EQ(file_text(folder_ / "a/plan.json"), file_text(folder_ / "b/plan.json"));
+  EXPECT_EQ(run("probe --plan a/plan.json").code, 0) << "it can be measured again";
+
+  const CommandResult other = run("emit --plan a/plan.json --out c -- " + script_ + " {tp}");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("is another command than the plan's"), std::string::npos) << other.err;
+
+  Json plan = Json::parse(file_text(folder_ / "a/plan.json"));
+  plan["command"]["words"] = 3;
+  folder_.put("wrong.json", plan.dump());
+  const CommandResult wrong = run("emit --plan wrong.json");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_EQ(wrong.err.find("planwright: wrong.json: command: is not a command"), 0u) << wrong.err;
+  plan.erase("command");
+  folder_.put("old.json", plan.dump());
+  EXPECT_NE(run("emit --plan old.json").err.find("needs the command behind --"), std::string::npos);
+}
+
 TEST_F(CommandTuneProcess, EmitsTheStepsThatAreAskedForAndNotAProbes) {
   const std::string command = " -- " + script_ + " {micro_batch} --steps={steps}";
   ASSERT_EQ(run(kStudy + "--memory 1GiB --probes 1 --micro-batch 64" + command).code, 0);

@@ -198,7 +198,8 @@ LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
     config.warnings.emplace_back("this plan is predicted, not measured");
   }
   config.files.push_back(launch_script(request, "launch.sh", config.command, config));
-  config.files.push_back({path_of(request, "plan.json"), to_json(request.plan).dump(2) + "\n"});
+  config.files.push_back(
+      {path_of(request, "plan.json"), plan_file_json(request.plan, request.user).dump(2) + "\n"});
   config.files.push_back({path_of(request, "origin.json"), origin_json(request, config)});
   return config;
 }
