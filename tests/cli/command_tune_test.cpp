@@ -52,6 +52,30 @@ TEST_F(CommandTuneProcess, NeedsNothingButTheCommand) {
   EXPECT_EQ(json_lines(other.out).back()["probes"], 1) << "another command is another study";
 }
 
+TEST_F(CommandTuneProcess, MakesUpNoTokensForAnUnknownModel) {
+  const std::string command = " --storage a.db -- " + script_ + " {micro_batch}";
+  std::string tune = kStudy + "--memory 1GiB --probes 2 --micro-batch 32,64";
+  tune.erase(tune.find(" --json"), 7);
+  const CommandResult unknown = run(tune + command);
+  ASSERT_EQ(unknown.code, 0) << unknown.err;
+  std::string all = unknown.out + unknown.err;
+  for (const char* line : {"history list --storage a.db", "history best --storage a.db",
+                           "history show 0 --storage a.db"}) {
+    all += run(line).out;
+  }
+  EXPECT_NE(all.find("command: global batch of a plan\n"), std::string::npos) << all;
+  EXPECT_NE(all.find("\n  865 sequences/s/device, step 74.0 ms"), std::string::npos) << all;
+  EXPECT_EQ(all.find("seq 1"), std::string::npos) << all;
+  EXPECT_EQ(all.find("pretrain"), std::string::npos) << all;
+  std::size_t tokens = 0;
+  for (std::size_t at = 0; (at = all.find("tokens", at)) != all.npos; ++at) ++tokens;
+  EXPECT_EQ(tokens, 2u) << "in the headings of lists, whose rows say what they count\n" << all;
+
+  const CommandResult known = run(tune + " --seq 128" + command);
+  EXPECT_NE(known.out.find("seq 128, global batch of a plan"), std::string::npos) << known.out;
+  EXPECT_NE(known.out.find("110703 tokens/s/device"), std::string::npos) << known.out;
+}
+
 TEST_F(CommandTuneProcess, HasTheAxesOfItsFlags) {
   folder_.put("study.toml", R"(
 [cluster]
