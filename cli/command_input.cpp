@@ -1,12 +1,18 @@
 #include "cli/command_input.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/toml_text.h"
 #include "estimator/spec/json.h"
+#include "estimator/spec/problem.h"
 #include "estimator/spec/text_file.h"
 #include "launcher/logs/log_table.h"
+#include "launcher/logs/pattern.h"
+#include "launcher/plan_file.h"
 
 namespace planwright::cli {
 namespace {
@@ -40,8 +46,19 @@ std::vector<std::string> words_of(const Setting& setting) {
   const toml::table document = parse_toml("words = " + setting.text, setting.file);
   std::vector<std::string> words = texts_of(*document.get("words")->as_array(), setting);
   if (words.empty()) refuse(setting, "must have at least one word");
+  if (words.front().empty() || words.front() == "--") {
+    refuse({fmt::format("\"{}\"", words.front()), setting.file, setting.key},
+           "must begin with a program or a script");
+  }
   for (std::string& word : words) word = beside(setting, word);
   return words;
+}
+
+/// `torchrun`, `python3`: a name that is looked up in the PATH, where a script is a file.
+bool looks_like_program(const std::string& word) {
+  std::error_code unreadable;
+  return word.find('/') == std::string::npos && !word.starts_with('-') && !word.ends_with(".py") &&
+         !fs::is_regular_file(word, unreadable);
 }
 
 /// Words in one text, as `--checkpoint full`, or in a list.
@@ -84,18 +101,64 @@ std::vector<launcher::AxisFlags> all_flags(const Setting& setting) {
   return all;
 }
 
+bool is_time_or_memory(launcher::Field field) {
+  using enum launcher::Field;
+  switch (field) {
+    case number:
+    case step:
+    case steps:
+    case rank:
+    case loss:
+    case allocation_retries:
+    case oom_device:
+      return false;
+    default:
+      return true;
+  }
+}
+
+/// A line without a figure says nothing, and a table whose figures are neither times nor sizes
+/// measures nothing.
+void require_figures(const launcher::LogFormat& format, const Setting& place) {
+  bool measures = false;
+  for (const std::string& line : format.lines) {
+    const std::vector<launcher::Field> fields =
+        launcher::Pattern(line, place.file, "[launch.log]").fields();
+    const bool is_idle = std::all_of(fields.begin(), fields.end(), [](launcher::Field field) {
+      return field == launcher::Field::number;
+    });
+    if (is_idle) {
+      refuse({line, place.file, "[launch.log] lines"},
+             "yields nothing: it must name a figure, as {step_s} or {allocated_peak_gib}");
+    }
+    measures = measures || std::any_of(fields.begin(), fields.end(), is_time_or_memory);
+  }
+  if (!measures) {
+    refuse({"", place.file, "[launch.log]"},
+           "measures nothing: one line must name a time or a size, as {step_s} or "
+           "{allocated_peak_gib}");
+  }
+}
+
 }  // namespace
 
 launcher::UserCommand read_user_command(const Settings& settings) {
   launcher::UserCommand user;
+  const Setting* plan = settings.find(Table::candidate, "plan");
+  if (plan != nullptr && settings.find(Table::launch, "command") == nullptr) {
+    user = launcher::load_plan_command(plan->text);
+  }
   if (const Setting* words = settings.find(Table::launch, "command")) user.words = words_of(*words);
   if (const Setting* flags = settings.find(Table::launch, "flags")) user.flags = all_flags(*flags);
   if (const Setting* file = settings.find(Table::launch, "template")) {
+    user.templates.clear();
     user.templates.push_back({file->text, read_given_file(file->text)});
   }
   if (const Setting* log = settings.find(Table::launch, "log")) {
+    user.logs.clear();
     user.logs.push_back(
         launcher::log_format_of_toml(parse_toml(log->text, log->file), log->file, "[launch.log]"));
+    require_figures(user.logs.back(), *log);
   }
   if (const Setting* launcher = settings.find(Table::launch, "launcher")) {
     user.launcher = launcher->text;
@@ -104,6 +167,27 @@ launcher::UserCommand read_user_command(const Settings& settings) {
     user.observe = parse_toggle(*observe);
   }
   return user;
+}
+
+void require_startable(const Settings& settings, const launcher::Target& target,
+                       const launcher::UserCommand& user) {
+  const std::string& name = target.traits.name;
+  const Setting* launcher = settings.find(Table::launch, "launcher");
+  if (launcher != nullptr && name == kCommandTarget) {
+    refuse(*launcher, "is not for target command: your command starts its ranks itself");
+  }
+  if (launcher != nullptr && target.has_worker) {
+    refuse(*launcher, fmt::format("is not for target {}, which starts its ranks itself", name));
+  }
+  if (name == kCommandTarget || user.words.empty() || !looks_like_program(user.words.front())) {
+    return;
+  }
+  const Setting place = command_setting(settings);
+  refuse({user.words.front(), place.file, place.key},
+         fmt::format("is no script: target {} starts the ranks itself, so give only your script "
+                     "and its arguments",
+                     name),
+         "--target command, for a whole command line");
 }
 
 Setting command_setting(const Settings& settings) {

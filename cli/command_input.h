@@ -1,17 +1,23 @@
 #pragma once
 
 #include "cli/settings.h"
+#include "launcher/target.h"
 #include "launcher/user_command.h"
 
 namespace planwright::cli {
 
-/// What the user trains with, from behind `--` or from [launch]; without words if nothing was
-/// given. In a file a word that names a file beside it means that one. An InputError for a template
-/// or a table that cannot be read.
+/// What the user trains with, from behind `--`, from [launch] or from the --plan file; without
+/// words if nothing was given. In a file a word that names a file beside it means that one. An
+/// InputError for a template or a table that cannot be read.
 launcher::UserCommand read_user_command(const Settings& settings);
 
 /// Where the command was given, for messages about it.
 Setting command_setting(const Settings& settings);
+
+/// Refuses a --launcher for a target that starts no ranks by one, and a program in the place of the
+/// script that a framework's target starts itself.
+void require_startable(const Settings& settings, const launcher::Target& target,
+                       const launcher::UserCommand& user);
 
 /// The same words in [launch]'s form, as `command` behind `--` is kept among the settings. An
 /// InputError if one of them is not UTF-8.

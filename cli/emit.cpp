@@ -1,5 +1,6 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command_input.h"
@@ -11,6 +12,7 @@
 #include "cli/targets.h"
 #include "cli/verbs.h"
 #include "launcher/config_diff.h"
+#include "launcher/other_plans.h"
 #include "launcher/shell.h"
 #include "studies/history.h"
 #include "studies/store.h"
@@ -100,7 +102,7 @@ launcher::EmitRequest read_request(const Settings& settings) {
   const Setting* file = settings.find(Table::candidate, "plan");
   launcher::EmitRequest request =
       file == nullptr ? emit_of_study(settings) : emit_of_file(settings, *file);
-  request.steps = read_scope(settings).steps;
+  request.folder = std::filesystem::current_path().string();
   if (const Setting* out = settings.find(Table::none, "out")) request.out = out->text;
   return request;
 }
@@ -144,12 +146,20 @@ std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
   auto target = find_target(wanted, request.user, command_setting(settings));
   if (target->traits.name != plan.problem.target) move_to(*target, wanted, plan);
   if (target->traits.name == kCommandTarget) require_same_command(*target, request);
-  const Setting* launcher = settings.find(Table::launch, "launcher");
-  if (launcher != nullptr && target->has_worker) {
-    refuse(*launcher,
-           fmt::format("is not for target {}, which starts its ranks itself", target->traits.name));
-  }
+  require_startable(settings, *target, request.user);
   return target;
+}
+
+/// Of the launch: those in a file's [budget] are a probe's, which a plan of a worker's is.
+int launch_steps(const Settings& settings, const launcher::Target& target,
+                 const launcher::UserCommand& user) {
+  const Setting* given = settings.find(Table::budget, "steps");
+  if (target.has_worker) return read_scope(settings).steps;
+  if (given == nullptr || given->file != kCommandLine) return 0;
+  if (!launcher::names_placeholder(user, launcher::kStepsName)) {
+    refuse(*given, "is what {steps} stands for, and your command does not name it");
+  }
+  return parse_count(*given, 1);
 }
 
 void tell(const launcher::LaunchConfig& config, const launcher::PlanFile& plan,
@@ -162,6 +172,12 @@ void tell(const launcher::LaunchConfig& config, const launcher::PlanFile& plan,
   console.warnings(config.warnings);
 }
 
+std::string keys_line(const std::vector<std::string>& keys, std::string_view what) {
+  if (keys.empty()) return "";
+  return fmt::format("{} {}: {}\n", counted(static_cast<std::int64_t>(keys.size()), "key"), what,
+                     fmt::join(keys, ", "));
+}
+
 std::string difference_table(const std::vector<launcher::ConfigDifference>& all,
                              const Paint& paint) {
   if (all.empty()) return "no difference\n";
@@ -171,6 +187,16 @@ std::string difference_table(const std::vector<launcher::ConfigDifference>& all,
   }
   return table_text({{"key", Align::left}, {"in use", Align::left}, {"the plan", Align::left}},
                     rows, paint);
+}
+
+std::string comparison_text(const launcher::ConfigComparison& all, const Paint& paint) {
+  std::vector<std::string> automatic;
+  for (const launcher::ConfigDifference& each : all.automatic) {
+    automatic.push_back(fmt::format("{} (the plan: {})", each.key, each.planned.value_or("-")));
+  }
+  return difference_table(all.differences, paint) +
+         keys_line(all.own, "of yours that no plan decides") +
+         keys_line(automatic, "\"auto\" in yours, which the framework fills in as it starts");
 }
 
 Json difference_json(const std::vector<launcher::ConfigDifference>& all) {
@@ -186,15 +212,18 @@ Json difference_json(const std::vector<launcher::ConfigDifference>& all) {
 }
 
 /// Nothing is written.
-int tell_differences(const launcher::LaunchConfig& config, const std::string& path,
-                     const Console& console) {
-  const auto differences = launcher::config_differences(config, path);
-  console.warnings(config.warnings);
-  console.print(difference_table(differences, console.result_paint()));
+int tell_differences(const launcher::Target& target, const launcher::EmitRequest& request,
+                     const std::string& path, const Console& console) {
+  const launcher::LaunchConfig config = target.emit(request);
+  const auto comparison =
+      launcher::compare_config(config, path, launcher::other_plans(target, request));
+  console.print(comparison_text(comparison, console.result_paint()));
   Json json{{"schema", "planwright.emit/1"}};
   json.update(launcher::to_json(config));
   json["files"] = Json::array();
-  json["diff"] = difference_json(differences);
+  json["diff"] = difference_json(comparison.differences);
+  json["diff_auto"] = difference_json(comparison.automatic);
+  json["diff_own"] = comparison.own;
   console.print_json(json);
   return kExitDone;
 }
@@ -208,10 +237,11 @@ int run_emit(const Arguments& arguments) {
 
   launcher::EmitRequest request = read_request(line.settings);
   const auto target = target_of(line.settings, request);
-  const launcher::LaunchConfig config = target->emit(request);
+  request.steps = launch_steps(line.settings, *target, request.user);
   if (const Setting* in_use = line.settings.find(Table::none, "diff")) {
-    return tell_differences(config, in_use->text, console);
+    return tell_differences(*target, request, in_use->text, console);
   }
+  const launcher::LaunchConfig config = target->emit(request);
   launcher::write_files(config, line.settings.marked(Table::none, "force"));
 
   tell(config, request.plan, console);

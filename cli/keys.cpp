@@ -74,7 +74,8 @@ const std::vector<Key>& all_keys() {
       {"mode", Table::budget, text, "full|shadow",
        "the whole job, or one rank of it played by one process [full]"},
       {"rank", Table::budget, integer, "N", "of a shadow probe [the one with the largest peak]"},
-      {"steps", Table::budget, integer, "N", "measured steps of a probe [3]"},
+      {"steps", Table::budget, integer, "N",
+       "measured steps of a probe [3]; what emit puts for {steps}"},
       {"warmup", Table::budget, integer, "N", "steps before the measured ones [1]"},
       {"no-benchmark", Table::budget, mark, "", "do not measure the host's rates first"},
 

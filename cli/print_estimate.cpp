@@ -110,10 +110,12 @@ std::string problem_text(const Problem& problem) {
   const Workload& work = problem.workload;
   const std::string batch =
       work.global_batch == 0 ? "of a plan" : std::to_string(work.global_batch);
-  return fmt::format("{} on {} x {} ({} GiB each), {}: {} {}, seq {}, global batch {}",
-                     problem.model.name, problem.cluster.devices(), problem.cluster.device.name,
-                     gib_text(problem.cluster.device.memory), problem.target, word(work.job),
-                     word(work.precision), work.seq, batch);
+  std::string text = fmt::format("{} on {} x {} ({} GiB each), {}: ", problem.model.name,
+                                 problem.cluster.devices(), problem.cluster.device.name,
+                                 gib_text(problem.cluster.device.memory), problem.target);
+  if (!problem.model.stand_in) text += fmt::format("{} {}, ", word(work.job), word(work.precision));
+  if (rate_unit(problem) == kTokenRate) text += fmt::format("seq {}, ", work.seq);
+  return text + fmt::format("global batch {}", batch);
 }
 
 std::string estimate_text(const Problem& problem, const Candidate& candidate,
@@ -126,7 +128,8 @@ std::string estimate_text(const Problem& problem, const Candidate& candidate,
   if (estimate.serving)
     text += fmt::format("\n{}", serving_table(problem, *estimate.serving, paint));
   text += fmt::format("\n{}\n", time_table(estimate, paint));
-  text += fmt::format("{} tokens/s/device", rate_text(estimate.tokens_per_second_per_device));
+  text +=
+      fmt::format("{} {}", rate_text(estimate.tokens_per_second_per_device), rate_unit(problem));
   if (estimate.mfu) text += fmt::format(", MFU {:.1f} %", 100 * *estimate.mfu);
   text += fmt::format("\nspread: memory {:.1f} %, time {:.0f} % (one standard deviation)\n",
                       100 * estimate.memory_rel, 100 * estimate.time_rel);

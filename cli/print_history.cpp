@@ -43,10 +43,18 @@ double rate_of(const studies::StudyTrial& best) {
   return best.trial.outcome.measurement()->tokens_per_second_per_device;
 }
 
+/// Under a heading of tokens.
+std::string rate_cell(const Problem* problem, double rate) {
+  const bool counts_tokens = problem == nullptr || rate_unit(*problem) == kTokenRate;
+  return rate_text(rate) + (counts_tokens ? "" : " sequences");
+}
+
 std::vector<std::string> study_cells(const studies::StudySummary& study) {
   const std::string best =
       study.best
-          ? fmt::format("{} (trial {})", rate_text(rate_of(*study.best)), study.best->trial.number)
+          ? fmt::format("{} (trial {})",
+                        rate_cell(study.problem ? &*study.problem : nullptr, rate_of(*study.best)),
+                        study.best->trial.number)
           : "-";
   return {study.name, study.problem ? where_text(*study.problem) : "(not made by planwright)", best,
           states_text(study.trials)};
@@ -102,7 +110,7 @@ std::string best_text(const std::vector<studies::StudyTrial>& trials, const Pain
   std::vector<std::vector<std::string>> rows;
   for (const studies::StudyTrial& each : trials) {
     const Measurement& measured = *each.trial.outcome.measurement();
-    rows.push_back({rate_text(measured.tokens_per_second_per_device),
+    rows.push_back({rate_cell(&each.problem, measured.tokens_per_second_per_device),
                     gib_text(measured.allocated_peak()), where_text(each.problem),
                     fmt::format("{} #{}", each.study, each.trial.number),
                     describe(each.trial.candidate)});

@@ -59,9 +59,9 @@ std::string kept_text(const RankMeasurement& rank, Account account, Bytes scale)
 }
 
 /// The fullest rank's accounts beside those of its stage.
-std::string comparison_table(const Candidate& candidate, const ProbeScope& scope,
-                             const Estimate& estimate, const Measurement& measurement,
-                             const Paint& paint) {
+std::string comparison_table(const Problem& problem, const Candidate& candidate,
+                             const ProbeScope& scope, const Estimate& estimate,
+                             const Measurement& measurement, const Paint& paint) {
   const RankMeasurement& rank = worst_rank(measurement);
   const StageEstimate& stage = stage_of(estimate, candidate, rank.rank);
   const Ledger& predicted = stage.accounts;
@@ -89,7 +89,7 @@ std::string comparison_table(const Candidate& candidate, const ProbeScope& scope
   rows.push_back({"step ms", ms_text(estimate.step_time),
                   whole ? ms_text(Seconds{measurement.step_time_s}) : "not known"});
   if (rank.time) add_time_parts(rows, estimate.time, *rank.time, whole);
-  rows.push_back({"tokens/s/device", rate_text(estimate.tokens_per_second_per_device),
+  rows.push_back({std::string(rate_unit(problem)), rate_text(estimate.tokens_per_second_per_device),
                   whole ? rate_text(measurement.tokens_per_second_per_device) : "not known"});
   if (!whole) rows.push_back({"alone ms", "", ms_text(Seconds{measurement.step_time_s})});
   return table_text({{fmt::format("GiB, rank {}", rank.rank), Align::left},
@@ -135,13 +135,13 @@ std::string out_of_memory_text(const OutOfMemory& full) {
 
 }  // namespace
 
-std::string outcome_text(const Outcome& outcome, const Paint& paint) {
+std::string outcome_text(const Outcome& outcome, const Paint& paint, std::string_view rate_unit) {
   if (const Measurement* measured = outcome.measurement()) {
     const double rate = measured->tokens_per_second_per_device;
     const Bytes peak = measured->allocated_peak();
     return fmt::format("{}, {}{}", paint.good("ok"),
                        peak == Bytes{} ? "memory not known" : gib_text(peak) + " GiB",
-                       rate > 0 ? fmt::format(", {} tokens/s/device", rate_text(rate)) : "");
+                       rate > 0 ? fmt::format(", {} {}", rate_text(rate), rate_unit) : "");
   }
   if (const OutOfMemory* full = outcome.out_of_memory()) {
     return fmt::format("{}: {}", paint.doubtful("out of memory"), out_of_memory_text(*full));
@@ -189,9 +189,9 @@ std::string probe_text(const Problem& problem, const Candidate& candidate, const
         fmt::format("rank {} of {}, played by one process: what others would send is filled in\n",
                     scope.rank, candidate.world());
   }
-  text += outcome_text(outcome, paint) + "\n";
+  text += outcome_text(outcome, paint, rate_unit(problem)) + "\n";
   if (const Measurement* measured = outcome.measurement()) {
-    text += "\n" + comparison_table(candidate, scope, estimate, *measured, paint);
+    text += "\n" + comparison_table(problem, candidate, scope, estimate, *measured, paint);
     if (candidate.pp > 1 && scope.kind == ScopeKind::full) {
       text += "\n" + stage_table(candidate, estimate, *measured, paint);
     }

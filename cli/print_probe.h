@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "cli/print_table.h"
 #include "estimator/spec/estimate.h"
 #include "estimator/spec/outcome.h"
 #include "estimator/spec/problem.h"
@@ -12,7 +13,8 @@ namespace planwright::cli {
 
 /// What a measured probe did, or how it ended; one clause: "ok, 0.1523 GiB, 1301 tokens/s/device",
 /// "out of memory: rank 1 asked for ...".
-std::string outcome_text(const Outcome& outcome, const Paint& paint);
+std::string outcome_text(const Outcome& outcome, const Paint& paint,
+                         std::string_view rate_unit = kTokenRate);
 
 /// The same in few words: "ran out of memory", "timed out"; "was measured" for a probe that ran.
 std::string ending_text(OutcomeKind kind);

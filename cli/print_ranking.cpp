@@ -15,7 +15,7 @@ Bytes judged_peak(const Estimate& estimate) {
   return peak.device_used.value_or(peak.accounts.allocated());
 }
 
-std::string plans_table(const RankingReport& report, const Paint& paint) {
+std::string plans_table(const Problem& problem, const RankingReport& report, const Paint& paint) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < report.top.size(); ++i) {
     const Estimate& estimate = report.top[i];
@@ -25,7 +25,7 @@ std::string plans_table(const RankingReport& report, const Paint& paint) {
                     describe(report.space.legal[report.ranking.fits[i]])});
   }
   return table_text({{"rank", Align::right},
-                     {"tokens/s/device", Align::right},
+                     {std::string(rate_unit(problem)), Align::right},
                      {"step ms", Align::right},
                      {"peak GiB", Align::right},
                      {"p(fits)", Align::right},
@@ -72,7 +72,7 @@ std::string ranking_text(const Problem& problem, const RankingReport& report, co
   const std::string dropped = counts_text(report.ranking.dropped);
   text += dropped.empty() ? "\n" : fmt::format("; dropped: {}\n", dropped);
   if (report.explain_dropped) text += rules_text(report);
-  if (!report.top.empty()) text += "\n" + plans_table(report, paint);
+  if (!report.top.empty()) text += "\n" + plans_table(problem, report, paint);
   return text;
 }
 

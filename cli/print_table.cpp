@@ -55,6 +55,10 @@ std::string rate_text(double per_second) {
   return per_second >= 10 ? fmt::format("{:.0f}", per_second) : fmt::format("{:.2f}", per_second);
 }
 
+std::string_view rate_unit(const Problem& problem) {
+  return problem.model.stand_in && problem.workload.seq == 1 ? "sequences/s/device" : kTokenRate;
+}
+
 std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

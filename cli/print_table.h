@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "estimator/spec/problem.h"
 
 namespace planwright::cli {
 
@@ -30,6 +31,9 @@ inline std::string gib_text(Bytes bytes) { return gib_text(bytes, bytes); }
 std::string ms_text(Seconds seconds);
 /// "12345": tokens per second; "0.12" and the like below 10.
 std::string rate_text(double per_second);
+constexpr std::string_view kTokenRate = "tokens/s/device";
+/// What rates of the problem count: sequences, where nobody said how long one is.
+std::string_view rate_unit(const Problem& problem);
 /// "1 candidate", "2 candidates".
 std::string counted(std::int64_t count, std::string_view noun);
 /// "rule_a 3, rule_b 2", largest first; empty for an empty map.

@@ -55,13 +55,13 @@ std::string winner_text(const Problem& problem, const Trial& winner, const Paint
   const Measurement& measured = *winner.outcome.measurement();
   const Bytes peak = measured.allocated_peak();
   return fmt::format(
-      "{} {} (trial {})\n  {} tokens/s/device, step {} ms, peak {} of {} GiB\n",
-      paint.bold("best plan:"), describe(winner.candidate), winner.number,
-      rate_text(measured.tokens_per_second_per_device), ms_text(Seconds{measured.step_time_s}),
+      "{} {} (trial {})\n  {} {}, step {} ms, peak {} of {} GiB\n", paint.bold("best plan:"),
+      describe(winner.candidate), winner.number, rate_text(measured.tokens_per_second_per_device),
+      rate_unit(problem), ms_text(Seconds{measured.step_time_s}),
       peak == Bytes{} ? "not known" : gib_text(peak) + " GiB", gib_text(capacity(problem)));
 }
 
-std::string runners_up_table(const Plan& plan, const Paint& paint) {
+std::string runners_up_table(const Problem& problem, const Plan& plan, const Paint& paint) {
   std::vector<std::vector<std::string>> rows;
   for (const Trial& trial : plan.runners_up) {
     const Measurement& measured = *trial.outcome.measurement();
@@ -70,7 +70,7 @@ std::string runners_up_table(const Plan& plan, const Paint& paint) {
                     gib_text(measured.allocated_peak()), describe(trial.candidate)});
   }
   return table_text({{"trial", Align::right},
-                     {"tokens/s/device", Align::right},
+                     {std::string(rate_unit(problem)), Align::right},
                      {"to best", Align::right},
                      {"peak GiB", Align::right},
                      {"runner-up", Align::left}},
@@ -104,18 +104,20 @@ std::string summary_text(const TuneResult& result) {
 
 }  // namespace
 
-std::string proposal_text(std::int64_t number, const Proposal& proposal, const Paint& paint) {
+std::string proposal_text(std::int64_t number, const Proposal& proposal, const Paint& paint,
+                          std::string_view rate_unit) {
   const Estimate& estimate = proposal.estimate;
-  return fmt::format(
-      "{} {}\n     why        {}\n     predicted  {} GiB, {} tokens/s/device, p(fits) {:.2f}",
-      margin(number, true, paint), describe(proposal.candidate), proposal.why,
-      gib_text(estimate.peak().accounts.allocated()),
-      rate_text(estimate.tokens_per_second_per_device), estimate.fit_probability);
+  return fmt::format("{} {}\n     why        {}\n     predicted  {} GiB, {} {}, p(fits) {:.2f}",
+                     margin(number, true, paint), describe(proposal.candidate), proposal.why,
+                     gib_text(estimate.peak().accounts.allocated()),
+                     rate_text(estimate.tokens_per_second_per_device), rate_unit,
+                     estimate.fit_probability);
 }
 
-std::string finished_text(const Trial& trial, bool numbered, const Paint& paint) {
+std::string finished_text(const Trial& trial, bool numbered, const Paint& paint,
+                          std::string_view rate_unit) {
   return fmt::format("{} measured   {} ({:.1f} s)", margin(trial.number, numbered, paint),
-                     outcome_text(trial.outcome, paint),
+                     outcome_text(trial.outcome, paint, rate_unit),
                      trial.finished_unix_s - trial.started_unix_s);
 }
 
@@ -159,7 +161,7 @@ std::string result_text(const Problem& problem, const TuneResult& result, const 
   std::string text = fmt::format("{}\n", problem_text(problem));
   text += plan.winner ? winner_text(problem, *plan.winner, paint)
                       : fmt::format("{}\n", paint.bad("no plan was measured"));
-  if (!plan.runners_up.empty()) text += "\n" + runners_up_table(plan, paint);
+  if (!plan.runners_up.empty()) text += "\n" + runners_up_table(problem, plan, paint);
   if (!plan.dropped.empty()) text += "\n" + dropped_table(plan, paint);
   text += "\n" + summary_text(result);
   if (plan.winner) {

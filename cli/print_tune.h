@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "cli/print_table.h"
 #include "estimator/spec/problem.h"
 #include "estimator/spec/trial.h"
 #include "launcher/target.h"
@@ -14,9 +15,11 @@
 namespace planwright::cli {
 
 /// Which candidate is probed, why, and what is expected of it.
-std::string proposal_text(std::int64_t number, const Proposal& proposal, const Paint& paint);
+std::string proposal_text(std::int64_t number, const Proposal& proposal, const Paint& paint,
+                          std::string_view rate_unit = kTokenRate);
 /// How it ended, below that; `numbered` if other proposals stand between.
-std::string finished_text(const Trial& trial, bool numbered, const Paint& paint);
+std::string finished_text(const Trial& trial, bool numbered, const Paint& paint,
+                          std::string_view rate_unit = kTokenRate);
 /// Why it was given up.
 std::string not_measured_text(std::int64_t number, const Outcome& outcome, bool numbered,
                               const Paint& paint);

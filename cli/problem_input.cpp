@@ -82,6 +82,7 @@ ProblemInput read_frame(const Settings& settings) {
   input.target = find_target(target == nullptr ? Setting{"builtin", "", ""} : *target, input.user,
                              command_setting(settings));
   refuse_useless(settings, *input.target);
+  require_startable(settings, *input.target, input.user);
   input.problem.target = input.traits().name;
   input.problem.target_version = input.traits().version;
   input.problem.traits_revision = input.traits().revision;
@@ -186,6 +187,7 @@ ProblemInput input_of_plan(const launcher::PlanFile& plan, const Settings& setti
   input.user = read_user_command(settings);
   input.target = find_target({plan.problem.target, file.text, "target"}, input.user,
                              command_setting(settings));
+  require_startable(settings, *input.target, input.user);
   if (plan.problem.target_version != input.traits().version ||
       plan.problem.traits_revision != input.traits().revision) {
     input.warnings.push_back(

@@ -37,19 +37,21 @@ std::string beside(const std::string& file, const std::string& path) {
 std::string pair_value(std::string_view name, const toml::node& node, const Setting& place) {
   const auto text = node.value_exact<std::string>();
   if (!text || text->find_first_of(",|") != std::string::npos) {
-    refuse_type(place, node, fmt::format("{} must be a text without commas and bars", name));
+    refuse_type({"", place.file, fmt::format("{}.{}", place.key, name)}, node,
+                "must be one text in quotes, without commas and bars");
   }
   return *text;
 }
 
 /// `NAME=VALUE,NAME=VALUE`; several values, which only [space] has a use for, stand between bars.
-std::string pairs_text(const toml::node& node, const Setting& place) {
+std::string pairs_text(const toml::node& node, const Setting& place, bool has_lists) {
   const toml::table* table = node.as_table();
-  if (table == nullptr) refuse_type(place, node, "must be a table of names and texts");
+  if (table == nullptr)
+    refuse_type(place, node, "must be a table of names and texts, as { NAME = \"text\" }");
   std::string text;
   for (const auto& [name, value] : *table) {
     text += fmt::format("{}{}=", text.empty() ? "" : ",", name.str());
-    const toml::array* list = value.as_array();
+    const toml::array* list = has_lists ? value.as_array() : nullptr;
     if (list == nullptr) text += pair_value(name.str(), value, place);
     for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
       text += (i == 0 ? "" : "|") + pair_value(name.str(), *list->get(i), place);
@@ -65,7 +67,7 @@ std::string text_value(const toml::node& node, const Setting& place) {
 }
 
 /// One value of the key's shape, as the command line would have it.
-std::string scalar_text(const Key& key, const toml::node& node, const Setting& place) {
+std::string scalar_text(const Key& key, Table table, const toml::node& node, const Setting& place) {
   switch (key.shape) {
     case Shape::integer: {
       const auto number = node.value_exact<std::int64_t>();
@@ -82,7 +84,7 @@ std::string scalar_text(const Key& key, const toml::node& node, const Setting& p
       return text_value(node, place);
     }
     case Shape::pairs:
-      return pairs_text(node, place);
+      return pairs_text(node, place, table == Table::space);
     case Shape::words:
       if (!node.is_array()) refuse_type(place, node, "must be a list of texts in quotes");
       return as_written(node);
@@ -105,7 +107,9 @@ std::string scalar_text(const Key& key, const toml::node& node, const Setting& p
 
 std::string value_text(const Key& key, Table table, const toml::node& node, const Setting& place) {
   const toml::array* list = node.as_array();
-  if (list == nullptr || key.shape == Shape::words) return scalar_text(key, node, place);
+  const bool is_one_value =
+      key.shape == Shape::words || (key.shape == Shape::pairs && table == Table::launch);
+  if (list == nullptr || is_one_value) return scalar_text(key, table, node, place);
   if (table != Table::space) {
     const bool axis = table == Table::candidate;
     refuse_type(
@@ -114,7 +118,7 @@ std::string value_text(const Key& key, Table table, const toml::node& node, cons
   }
   std::string text;
   for (const toml::node& each : *list) {
-    text += (text.empty() ? "" : ",") + scalar_text(key, each, place);
+    text += (text.empty() ? "" : ",") + scalar_text(key, table, each, place);
   }
   if (text.empty()) refuse_type(place, node, "must have at least one value");
   return text;

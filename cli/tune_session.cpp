@@ -80,7 +80,8 @@ void TuneSession::claim(const Proposal& proposal) {
   const std::int64_t number = store_.claim(study_, proposal);
   open_.push_back({number, proposal.candidate});
   last_beat_s_ = launcher::monotonic_s();
-  console_.story(proposal_text(number, proposal, console_.story_paint()));
+  console_.story(
+      proposal_text(number, proposal, console_.story_paint(), rate_unit(input_.problem)));
   console_.print_json(probe_started_json(number, proposal));
 }
 
@@ -155,7 +156,8 @@ void TuneSession::record(Trial& trial) {
   trial.number = store_.finish(study_, trial);
   if (open_.empty()) devices_ = {};
   known_.insert(trial.number);
-  console_.story(finished_text(trial, together_, console_.story_paint()));
+  console_.story(
+      finished_text(trial, together_, console_.story_paint(), rate_unit(input_.problem)));
   console_.warnings(oddities_of(trial.outcome));
   console_.print_json(probe_finished_json(trial));
   console_.warnings(store_.take_warnings());

@@ -4,7 +4,7 @@
 #include <toml++/toml.h>
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -32,6 +32,7 @@ std::string format_of(const std::string& path) {
 Json scalar(const YAML::Node& node) {
   if (node.Tag() == "!") return node.Scalar();
   if (bool flag = false; YAML::convert<bool>::decode(node, flag)) return flag;
+  if (std::int64_t whole = 0; YAML::convert<std::int64_t>::decode(node, whole)) return whole;
   if (double number = 0; YAML::convert<double>::decode(node, number)) return number;
   return node.Scalar();
 }
@@ -68,7 +69,7 @@ Json parsed(const std::string& text, const std::string& path) {
     if (format == "toml") return from_toml(toml::parse(text));
     return from_yaml(YAML::Load(text));
   } catch (const std::exception& error) {  // each library has its own
-    throw InputError({path, "", "", "cannot be read as " + format + ": " + error.what(), ""});
+    throw InputError({path, "--diff", "", "cannot be read as " + format + ": " + error.what(), ""});
   }
 }
 
@@ -108,34 +109,83 @@ std::optional<std::string> text_of(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional(value.dump());
 }
 
-void compare(const std::string& key, const Json& in_use, const Json& planned,
-             std::vector<ConfigDifference>& all) {
-  if (in_use.is_object() && planned.is_object()) {
-    std::set<std::string> keys;
-    for (const Json* each : {&in_use, &planned}) {
-      for (const auto& [name, value] : each->items()) keys.insert(name);
+using Keys = std::set<std::string>;
+
+std::string joined_key(const std::string& key, const std::string& name) {
+  return key.empty() ? name : key + "." + name;
+}
+
+/// Those of objects, and of objects in them.
+void add_keys(const std::string& key, const Json& value, Keys& keys) {
+  if (!key.empty()) keys.insert(key);
+  if (!value.is_object()) return;
+  for (const auto& [name, part] : value.items()) add_keys(joined_key(key, name), part, keys);
+}
+
+/// What the target can write into the file of this name.
+Keys written_keys(const std::string& name, const std::vector<LaunchConfig>& others) {
+  Keys keys;
+  for (const LaunchConfig& config : others) {
+    for (const EmittedFile& file : config.files) {
+      if (fs::path(file.path).filename() != fs::path(name).filename()) continue;
+      add_keys("", parsed(file.text, file.path), keys);
     }
-    for (const std::string& name : keys) {
-      compare(key.empty() ? name : key + "." + name, in_use.value(name, Json()),
-              planned.value(name, Json()), all);
+  }
+  return keys;
+}
+
+struct Comparison {
+  const Keys& written;
+  ConfigComparison result{};
+
+  void add(const std::string& key, const Json& in_use, const Json& planned) {
+    if (equal(in_use, planned)) return;
+    const ConfigDifference difference{key, text_of(in_use), text_of(planned)};
+    if (planned.is_null() && written.count(key) == 0) {
+      result.own.push_back(key);
+    } else if (in_use == "auto" && !planned.is_null()) {
+      result.automatic.push_back(difference);
+    } else {
+      result.differences.push_back(difference);
     }
-  } else if (in_use.is_array() && planned.is_array() && in_use.size() == planned.size()) {
-    for (std::size_t i = 0; i < in_use.size(); ++i) {
-      compare(fmt::format("{}[{}]", key, i), in_use[i], planned[i], all);
+  }
+
+  void compare(const std::string& key, const Json& in_use, const Json& planned) {
+    if (in_use.is_object() && planned.is_object()) {
+      Keys names;
+      for (const Json* each : {&in_use, &planned}) {
+        for (const auto& [name, value] : each->items()) names.insert(name);
+      }
+      for (const std::string& name : names) {
+        compare(joined_key(key, name), in_use.value(name, Json()), planned.value(name, Json()));
+      }
+    } else if (in_use.is_array() && planned.is_array() && in_use.size() == planned.size()) {
+      for (std::size_t i = 0; i < in_use.size(); ++i) {
+        compare(fmt::format("{}[{}]", key, i), in_use[i], planned[i]);
+      }
+    } else {
+      add(key, in_use, planned);
     }
-  } else if (!equal(in_use, planned)) {
-    all.push_back({key, text_of(in_use), text_of(planned)});
+  }
+};
+
+std::string text_in_use(const std::string& path) {
+  try {
+    return read_given_file(path);
+  } catch (const InputError& error) {
+    throw InputError({path, "--diff", "", error.fault().rule, ""});
   }
 }
 
 }  // namespace
 
-std::vector<ConfigDifference> config_differences(const LaunchConfig& config,
-                                                 const std::string& path) {
+ConfigComparison compare_config(const LaunchConfig& config, const std::string& path,
+                                const std::vector<LaunchConfig>& others) {
   const EmittedFile& file = counterpart(config, path);
-  std::vector<ConfigDifference> all;
-  compare("", parsed(read_given_file(path), path), parsed(file.text, file.path), all);
-  return all;
+  const Keys written = written_keys(file.path, others);
+  Comparison comparison{written};
+  comparison.compare("", parsed(text_in_use(path), path), parsed(file.text, file.path));
+  return comparison.result;
 }
 
 }  // namespace planwright::launcher

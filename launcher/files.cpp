@@ -72,8 +72,8 @@ WorkFolder::~WorkFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+void write_file(const std::string& path, const std::string& text, int mode) {
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!file) fail("write", path, errno);
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t n = write(file.get(), text.data() + done, text.size() - done);
@@ -85,10 +85,10 @@ void write_file(const std::string& path, const std::string& text) {
   if (fsync(file.get()) != 0 && errno != EINVAL) fail("write", path, errno);
 }
 
-void replace_file(const std::string& path, const std::string& text) {
+void replace_file(const std::string& path, const std::string& text, int mode) {
   const std::string fresh = path + "." + std::to_string(getpid()) + ".new";
   try {
-    write_file(fresh, text);
+    write_file(fresh, text, mode);
     if (rename(fresh.c_str(), path.c_str()) != 0) fail("write", path, errno);
   } catch (const WorldError&) {
     unlink(fresh.c_str());

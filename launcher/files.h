@@ -23,10 +23,14 @@ class WorkFolder {
   UniqueFd lock_;  ///< on the folder itself: its owner lives
 };
 
+/// Permissions, of which the umask takes away.
+constexpr int kFileMode = 0644;
+constexpr int kProgramMode = 0755;
+
 /// Writes a new file; a WorldError that names path and reason if it cannot be written whole.
-void write_file(const std::string& path, const std::string& text);
+void write_file(const std::string& path, const std::string& text, int mode = kFileMode);
 
 /// Replaces `path` in one step: readers see the old text or the new one, also after a crash.
-void replace_file(const std::string& path, const std::string& text);
+void replace_file(const std::string& path, const std::string& text, int mode = kFileMode);
 
 }  // namespace planwright::launcher

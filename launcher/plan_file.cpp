@@ -7,6 +7,7 @@
 #include "estimator/spec/error.h"
 #include "estimator/spec/soundness.h"
 #include "estimator/spec/text_file.h"
+#include "launcher/user_command_json.h"
 
 namespace planwright::launcher {
 namespace {
@@ -115,8 +116,14 @@ Json to_json(const PlanFile& plan) {
           {"evidence", to_json(plan.evidence)}};
 }
 
+Json plan_file_json(const PlanFile& plan, const UserCommand& user) {
+  Json json = to_json(plan);
+  if (!user.words.empty()) json["command"] = to_json(user);
+  return json;
+}
+
 PlanFile plan_file_from_json(const Json& json, const std::string& source) {
-  require_known_keys(json, {"schema", "problem", "candidate", "evidence"}, source, "");
+  require_known_keys(json, {"schema", "problem", "candidate", "evidence", "command"}, source, "");
   const Json& schema = required(json, "schema", source);
   if (schema != kSchema) {
     throw InputError(
@@ -132,6 +139,12 @@ PlanFile plan_file_from_json(const Json& json, const std::string& source) {
 
 PlanFile load_plan_file(const std::string& path) {
   return plan_file_from_json(parse_json(read_given_file(path, kSizeLimit), path), path);
+}
+
+UserCommand load_plan_command(const std::string& path) {
+  const Json json = parse_json(read_given_file(path, kSizeLimit), path);
+  const auto command = json.find("command");
+  return command == json.end() ? UserCommand{} : user_command_from_json(*command, path);
 }
 
 }  // namespace planwright::launcher

@@ -9,6 +9,7 @@
 #include "estimator/spec/problem.h"
 #include "estimator/spec/trial.h"
 #include "estimator/spec/words.h"
+#include "launcher/user_command.h"
 
 namespace planwright::launcher {
 
@@ -37,12 +38,16 @@ struct PlanFile {
 PlanFile plan_of(const Problem& problem, const Trial& trial, const std::string& study);
 
 Json to_json(const PlanFile& plan);
+/// The same with the user's command, where there is one.
+Json plan_file_json(const PlanFile& plan, const UserCommand& user);
 /// An InputError if it is not a plan, or one that cannot be computed with.
 PlanFile plan_file_from_json(const Json& json, const std::string& source);
 
 /// Reads a plan file. An InputError that names the file if it is missing, not a regular file, too
 /// long, no JSON, or not a plan.
 PlanFile load_plan_file(const std::string& path);
+/// The command in it; without words if it has none.
+UserCommand load_plan_command(const std::string& path);
 
 }  // namespace planwright::launcher
 

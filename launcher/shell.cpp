@@ -1,5 +1,9 @@
 #include "launcher/shell.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 #include "launcher/quote.h"
@@ -16,6 +20,29 @@ std::string shell_word(const std::string& word) {
   return text + "'";
 }
 
+constexpr const char* kHere = "\"$here\"";  ///< in a script: its own folder
+constexpr const char* kFindHere = "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd) || exit\n";
+
+std::string start_line(const std::string& folder) {
+  if (folder.empty()) return "";
+  if (folder == ".") return fmt::format("cd -- {} || exit\n", kHere);
+  if (folder.front() == '/') return fmt::format("cd -- {} || exit\n", shell_word(folder));
+  return fmt::format("cd -- {}/{} || exit\n", kHere, shell_word(folder));
+}
+
+/// The word with what is beside the script as `"$here"/name`.
+std::string script_word(const std::string& word, const ScriptPaths& paths) {
+  const std::size_t equals = word.find('=');
+  for (const std::size_t begin : {std::size_t{0}, equals == word.npos ? 0 : equals + 1}) {
+    const std::string path = word.substr(begin);
+    if (std::find(paths.beside.begin(), paths.beside.end(), path) == paths.beside.end()) continue;
+    const std::string name = std::filesystem::path(path).filename().string();
+    return (begin == 0 ? "" : shell_word(word.substr(0, begin))) + kHere +
+           (name.empty() ? "" : "/" + shell_word(name));
+  }
+  return shell_word(word);
+}
+
 }  // namespace
 
 std::string shell_line(const std::vector<std::string>& argv,
@@ -29,12 +56,16 @@ std::string shell_line(const std::vector<std::string>& argv,
 
 std::string shell_script(const std::vector<std::string>& comments,
                          const std::vector<std::string>& argv,
-                         const std::map<std::string, std::string>& environment) {
+                         const std::map<std::string, std::string>& environment,
+                         const ScriptPaths& paths) {
   std::string text = "#!/bin/sh\n" + comment_lines(comments);
+  if (!paths.start.empty() || !paths.beside.empty()) text += kFindHere + start_line(paths.start);
   for (const auto& [name, value] : environment) {
-    text += "export " + name + "=" + shell_word(value) + "\n";
+    text += "export " + name + "=" + script_word(value, paths) + "\n";
   }
-  return text + "exec " + shell_line(argv) + "\n";
+  text += "exec";
+  for (const std::string& word : argv) text += " " + script_word(word, paths);
+  return text + "\n";
 }
 
 }  // namespace planwright::launcher

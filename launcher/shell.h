@@ -10,9 +10,20 @@ namespace planwright::launcher {
 std::string shell_line(const std::vector<std::string>& argv,
                        const std::map<std::string, std::string>& environment = {});
 
+/// How a script finds its paths wherever it is called from.
+struct ScriptPaths {
+  /// The folder in which the command is run, absolute or relative to the script's own; empty: the
+  /// one in which the script is called.
+  std::string start{};
+  /// Files of the script's own folder, as the command spells them: a whole word, or what follows
+  /// the first `=` of one.
+  std::vector<std::string> beside{};
+};
+
 /// A script that replaces itself by the command, under these comments.
 std::string shell_script(const std::vector<std::string>& comments,
                          const std::vector<std::string>& argv,
-                         const std::map<std::string, std::string>& environment);
+                         const std::map<std::string, std::string>& environment,
+                         const ScriptPaths& paths = {});
 
 }  // namespace planwright::launcher

@@ -47,7 +47,7 @@ void write_files(const LaunchConfig& config, bool force) {
   }
   for (const EmittedFile& file : config.files) {
     make_folder_of(file.path);
-    replace_file(file.path, file.text);
+    replace_file(file.path, file.text, file.is_program ? kProgramMode : kFileMode);
   }
 }
 

@@ -16,7 +16,8 @@ struct EmitRequest {
   PlanFile plan;
   std::string source{};   ///< where the plan stands, for messages about it
   std::string out = ".";  ///< folder of the files
-  int steps = 3;          ///< measured steps of the command, where the target takes a number
+  std::string folder{};   ///< absolute: where the command's relative paths begin; empty: unknown
+  int steps = 0;          ///< that the command makes, where it takes a number; 0: nobody said
   bool probe = false;     ///< cut to `steps`, each of them logged and nothing saved
   UserCommand user{};     ///< the script, where the target starts one; none: a placeholder
 };
@@ -24,6 +25,7 @@ struct EmitRequest {
 struct EmittedFile {
   std::string path;
   std::string text;
+  bool is_program = false;  ///< may be executed
   bool operator==(const EmittedFile&) const = default;
 };
 

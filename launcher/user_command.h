@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/logs/log_format.h"
@@ -35,5 +36,12 @@ struct UserCommand {
   std::string launcher{};  ///< what starts the ranks; empty: the target's usual one
   bool operator==(const UserCommand&) const = default;
 };
+
+/// Of a run: its steps, warm-up included.
+constexpr const char* kStepsName = "steps";
+
+/// What its words, templates and flags name in braces, in this order.
+std::vector<std::string> placeholders_in(const UserCommand& user);
+bool names_placeholder(const UserCommand& user, std::string_view name);
 
 }  // namespace planwright::launcher

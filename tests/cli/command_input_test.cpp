@@ -78,6 +78,15 @@ TEST(UserCommand, WrongTablesAreNamed) {
       {"[launch.flags.zero]", "[launch] flags.zero", "at least one value"},
       {"[launch]\ntemplate = \"none.yaml\"", "", "no such file"},
       {"[launch.log]\nlines = [\"{stepp}\"]", "", ""},
+      {"[launch]\ncommand = [\"\", \"a\"]", "[launch] command", "must begin with a program"},
+      {"[launch]\ncommand = [\"--\", \"a\"]", "[launch] command", "must begin with a program"},
+      {"[launch.log]\nlines = [\"took {number} s\"]", "[launch.log] lines", "yields nothing"},
+      {"[launch.log]\nlines = [\"took {step_s}\", \"a line\"]", "[launch.log] lines", ""},
+      {"[launch.log]\nlines = [\"at {step}: {loss}\"]", "[launch.log]", "measures nothing"},
+      {"[launch]\nenvironment = { A = 1 }", "[launch] environment.A", "one text in quotes"},
+      {"[launch]\nenvironment = { A = [\"x\"] }", "[launch] environment.A", "one text in quotes"},
+      {"[launch]\nenvironment = { A = \"b,c\" }", "[launch] environment.A", "without commas"},
+      {"[launch]\nenvironment = [\"A=b\"]", "[launch] environment", "table of names and texts"},
       {"[launch]\nobserve = \"maybe\"", "[launch] observe", "on or off"},
   };
   const TestFolder folder;

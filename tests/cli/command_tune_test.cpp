@@ -40,7 +40,7 @@ TEST_F(CommandTuneProcess, NeedsNothingButTheCommand) {
   EXPECT_EQ(result["candidate"]["micro_batch"], 64)
       << "the fastest whose peak fits: 128 would take more than a GiB: " << tuned.err;
   EXPECT_NEAR(result["measured"]["tokens_per_second_per_device"].get<double>(), 64 / 0.074, 1);
-  EXPECT_EQ(result["command"], Json({script_, "64", "3"}));
+  EXPECT_EQ(result["command"], Json({script_, "64", "STEPS"})) << "a probe's are not the job's";
   EXPECT_NE(file_text(folder_ / "runs").find(" 4\n"), std::string::npos)
       << "a probe makes one step of warm-up and three that are measured";
 
@@ -50,6 +50,30 @@ TEST_F(CommandTuneProcess, NeedsNothingButTheCommand) {
   const CommandResult other =
       run(kStudy + "--memory 1GiB --probes 1 -- " + script_ + " {micro_batch}");
   EXPECT_EQ(json_lines(other.out).back()["probes"], 1) << "another command is another study";
+}
+
+TEST_F(CommandTuneProcess, MakesUpNoTokensForAnUnknownModel) {
+  const std::string command = " --storage a.db -- " + script_ + " {micro_batch}";
+  std::string tune = kStudy + "--memory 1GiB --probes 2 --micro-batch 32,64";
+  tune.erase(tune.find(" --json"), 7);
+  const CommandResult unknown = run(tune + command);
+  ASSERT_EQ(unknown.code, 0) << unknown.err;
+  std::string all = unknown.out + unknown.err;
+  for (const char* line : {"history list --storage a.db", "history best --storage a.db",
+                           "history show 0 --storage a.db"}) {
+    all += run(line).out;
+  }
+  EXPECT_NE(all.find("command: global batch of a plan\n"), std::string::npos) << all;
+  EXPECT_NE(all.find("\n  865 sequences/s/device, step 74.0 ms"), std::string::npos) << all;
+  EXPECT_EQ(all.find("seq 1"), std::string::npos) << all;
+  EXPECT_EQ(all.find("pretrain"), std::string::npos) << all;
+  std::size_t tokens = 0;
+  for (std::size_t at = 0; (at = all.find("tokens", at)) != all.npos; ++at) ++tokens;
+  EXPECT_EQ(tokens, 2u) << "in the headings of lists, whose rows say what they count\n" << all;
+
+  const CommandResult known = run(tune + " --seq 128" + command);
+  EXPECT_NE(known.out.find("seq 128, global batch of a plan"), std::string::npos) << known.out;
+  EXPECT_NE(known.out.find("110703 tokens/s/device"), std::string::npos) << known.out;
 }
 
 TEST_F(CommandTuneProcess, HasTheAxesOfItsFlags) {
@@ -93,12 +117,20 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
   EXPECT_EQ(emitted.out, "OMP_NUM_THREADS=1 " + script_ + " 64 out/job.yaml\n");
   EXPECT_EQ(file_text(folder_ / "out/job.yaml"), "batch: 64\n");
 
+  const TestFolder elsewhere;
+  const CommandPlace place{
+      elsewhere.path(), {{"PLANWRIGHT_REPORT", "/dev/null"}}, folder_ / "out/launch.sh"};
+  EXPECT_EQ(run_command(place, {}).code, 0);
+  const std::string runs = file_text(folder_ / "runs");
+  EXPECT_TRUE(runs.ends_with("/out/job.yaml\n") && runs.find("\n64 /") != runs.npos) << runs;
+
   emit.insert(emit.begin() + 1, {"--diff", "used.yaml", "--json"});
   const CommandResult compared = run_command({folder_.path()}, emit);
   ASSERT_EQ(compared.code, 0) << compared.err;
-  EXPECT_EQ(json_lines(compared.out).back()["diff"],
-            Json::parse(R"([{"key":"batch","in_use":3.0,"planned":64.0},
-                            {"key":"own","in_use":1.0,"planned":null}])"));
+  EXPECT_EQ(json_lines(compared.out).back()["diff"].dump(),
+            R"([{"key":"batch","in_use":3,"planned":64}])");
+  EXPECT_EQ(json_lines(compared.out).back()["diff_own"], Json::parse(R"(["own"])"));
+  EXPECT_EQ(compared.err, "") << "what is to be done for a launch is not asked";
 
   const CommandResult other = run("emit --template job.yaml -- " + script_ + " {micro_batch}");
   EXPECT_EQ(other.code, 2);
@@ -117,6 +149,54 @@ TEST_F(CommandTuneProcess, EndsWhenEveryPlanFailsAlikeAndSaysHowToGoOn) {
   const CommandResult again = run(line);
   EXPECT_EQ(again.code, 1);
   EXPECT_NE(again.err.find("trial 2, of an earlier run: crashed"), std::string::npos) << again.err;
+}
+
+TEST_F(CommandTuneProcess, AnEmittedPlanBringsItsCommand) {
+  folder_.put("job.yaml", "batch: {micro_batch}\n");
+  const std::string command =
+      "--template job.yaml -- " + script_ + " {micro_batch} it's {{x}} {template}";
+  ASSERT_EQ(run(kStudy + "--memory 1GiB --probes 1 --micro-batch 64 " + command).code, 0);
+  const CommandResult first = run("emit --out a " + command);
+  ASSERT_EQ(first.code, 0) << first.err;
+  std::filesystem::remove(folder_ / "job.yaml");
+  const CommandResult again = run("emit --plan a/plan.json --out b");
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, "OMP_NUM_THREADS=1 " + script_ + " 64 'it'\\''s' '{x}' b/job.yaml\n");
+  EXPECT_EQ(file_text(folder_ / "b/job.yaml"), "batch: 64\n");
+  EXPECT_EQ(file_text(folder_ / "a/plan.json"), file_text(folder_ / "b/plan.json"));
+  EXPECT_EQ(run("probe --plan a/plan.json").code, 0) << "it can be measured again";
+
+  const CommandResult other = run("emit --plan a/plan.json --out c -- " + script_ + " {tp}");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("is another command than the plan's"), std::string::npos) << other.err;
+
+  Json plan = Json::parse(file_text(folder_ / "a/plan.json"));
+  plan["command"]["words"] = 3;
+  folder_.put("wrong.json", plan.dump());
+  const CommandResult wrong = run("emit --plan wrong.json");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_EQ(wrong.err.find("planwright: wrong.json: command: is not a command"), 0u) << wrong.err;
+  plan.erase("command");
+  folder_.put("old.json", plan.dump());
+  EXPECT_NE(run("emit --plan old.json").err.find("needs the command behind --"), std::string::npos);
+}
+
+TEST_F(CommandTuneProcess, EmitsTheStepsThatAreAskedForAndNotAProbes) {
+  const std::string command = " -- " + script_ + " {micro_batch} --steps={steps}";
+  ASSERT_EQ(run(kStudy + "--memory 1GiB --probes 1 --micro-batch 64" + command).code, 0);
+  const CommandResult unsaid = run("emit --out a" + command);
+  EXPECT_EQ(unsaid.out, "OMP_NUM_THREADS=1 " + script_ + " 64 --steps=STEPS\n") << unsaid.err;
+  EXPECT_NE(unsaid.err.find("{steps} is no part of a plan: give --steps N"), std::string::npos);
+  const CommandResult given = run("emit --out b --steps 5000" + command);
+  EXPECT_EQ(given.out, "OMP_NUM_THREADS=1 " + script_ + " 64 --steps=5000\n");
+  EXPECT_EQ(given.err.find("steps"), std::string::npos) << given.err;
+
+  const std::string unnamed = " -- " + script_ + " {micro_batch}";
+  ASSERT_EQ(run(kStudy + "--memory 1GiB --probes 1 --micro-batch 64 --study b" + unnamed).code, 0);
+  const CommandResult idle = run("emit --study b --out c --steps 5000" + unnamed);
+  EXPECT_EQ(idle.code, 2);
+  EXPECT_NE(idle.err.find("--steps = 5000: is what {steps} stands for"), std::string::npos)
+      << idle.err;
 }
 
 TEST_F(CommandTuneProcess, AProbeSaysWhatIsKnownAndWhoSaysSo) {

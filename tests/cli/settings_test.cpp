@@ -132,8 +132,8 @@ const BadFile kBadFiles[] = {
     {"EmptyText", "[storage]\nstudy = \"\"\n", "[storage] study", "must not be empty", ""},
     {"PairsNoTable", "[launch]\nenvironment = \"A=1\"\n", "[launch] environment", "table of names",
      ""},
-    {"PairsNoText", "[launch]\nenvironment = {A = 1}\n", "[launch] environment", "A must be a text",
-     ""},
+    {"PairsNoText", "[launch]\nenvironment = {A = 1}\n", "[launch] environment.A",
+     "must be one text in quotes", ""},
 };
 
 INSTANTIATE_TEST_SUITE_P(Table, BadToml, ::testing::ValuesIn(kBadFiles),

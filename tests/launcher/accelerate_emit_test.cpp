@@ -134,6 +134,7 @@ TEST(AccelerateEmit, LeavesTheBatchToTheScriptAndSaysSo) {
   EXPECT_EQ(config.environment.at("ACCELERATE_GRADIENT_ACCUMULATION_STEPS"), "8");
   EXPECT_TRUE(warns(config, "micro-batch 1", "DataLoader"));
   EXPECT_TRUE(warns(config, "optimizer adamw"));
+  EXPECT_TRUE(warns(config, "8 micro-batches", "accelerator.accumulate(model)"));
 }
 
 TEST(AccelerateEmit, NoNameBecomesAKey) {

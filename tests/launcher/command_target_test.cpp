@@ -7,6 +7,7 @@
 #include "launcher/targets/command/target.h"
 #include "tests/support/emit_requests.h"
 #include "tests/support/fault.h"
+#include "tests/support/test_folder.h"
 
 namespace planwright::targets::command {
 namespace {
@@ -91,6 +92,23 @@ TEST(CommandTarget, FillsItsWordsAndFiles) {
                                    "--config", "out/train.yaml", "--mb=4", "--ga=2", "--steps=5"}));
   EXPECT_EQ(testing::text_of(config, "train.yaml"), "seq: 4096\nbraces: {seq}\n");
   EXPECT_TRUE(testing::has_file(config, "launch.sh"));
+}
+
+TEST(CommandTarget, LeavesTheWholeCommandInThePlan) {
+  Candidate candidate = testing::sharded_candidate();
+  candidate.micro_batch = 8;
+  const UserCommand given{
+      .words = {"train", "{micro_batch}", "{template}"},
+      .flags = {{"zero", {{"3", {"-z", "a b"}}, {"2", {}}}}},
+      .templates = {{"a/t.yaml", "x: {tp}\n"}},
+      .logs = {{.name = "s.toml", .lines = {"{step_s} s"}, .ignored = {"eval"}}},
+      .observe = false};
+  const testing::TestFolder folder;
+  auto asked = request(given, candidate);
+  asked.out = folder.path();
+  write_files(emit(asked), false);
+  EXPECT_EQ(launcher::load_plan_command(folder / "plan.json"), given);
+  EXPECT_EQ(launcher::load_plan_file(folder / "plan.json"), asked.plan);
 }
 
 TEST(CommandTarget, PutsFlagsAtTheEndUnlessTheyAreGivenAPlace) {

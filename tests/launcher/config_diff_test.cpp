@@ -26,6 +26,7 @@ struct Case {
   const char* name;
   std::string text;
   std::vector<ConfigDifference> differences;
+  std::vector<std::string> own{};
 };
 
 TEST(ConfigDifferences, AreByKeyAndOfMeaning) {
@@ -34,37 +35,56 @@ TEST(ConfigDifferences, AreByKeyAndOfMeaning) {
       {"mine.json", R"({"x": true, "list": [1.0, "a"], "zero": {"bucket": 5e8, "stage": 2}})", {}},
       {"mine.json",
        R"({"zero": {"stage": 3, "bucket": 500000000}, "list": [1, "b"], "own": "text"})",
-       {{"list[1]", "\"b\"", "\"a\""},
-        {"own", "\"text\"", {}},
-        {"x", {}, "true"},
-        {"zero.stage", "3", "2"}}},
+       {{"list[1]", "\"b\"", "\"a\""}, {"x", {}, "true"}, {"zero.stage", "3", "2"}},
+       {"own"}},
       {"mine.yml", "d: {e: 1.50}\nc: \"no\"\nb: 3.0\na: true\n", {}},
       {"mine.yaml",
        "a: false\nb: '3'\nd:\n  e: 2\n",
-       {{"a", "false", "true"}, {"b", "\"3\"", "3.0"}, {"c", {}, "\"no\""}, {"d.e", "2.0", "1.5"}}},
+       {{"a", "false", "true"}, {"b", "\"3\"", "3"}, {"c", {}, "\"no\""}, {"d.e", "2", "1.5"}}},
       {"other.toml", "[model]\nname = \"y\"\n", {{"model.name", "\"y\"", "\"x\""}}},
   };
   const testing::TestFolder folder;
   for (const Case& each : cases) {
-    EXPECT_EQ(config_differences(planned(), folder.put(each.name, each.text)), each.differences)
-        << each.text;
+    const ConfigComparison found =
+        compare_config(planned(), folder.put(each.name, each.text), {planned()});
+    EXPECT_EQ(found.differences, each.differences) << each.text;
+    EXPECT_EQ(found.own, each.own) << each.text;
   }
+}
+
+TEST(ConfigDifferences, AreNoKeysThatNoPlanHasAndNoneThatTheFrameworkFillsIn) {
+  const testing::TestFolder folder;
+  const std::string in_use = folder.put("mine.json", R"({"zero": {"stage": "auto", "bucket": 5e8,
+      "offload": {"device": "cpu"}, "own": {"a": 1}}, "x": true, "list": [1, "a"],
+      "scheduler": {"type": "auto"}})");
+  LaunchConfig other;
+  other.files = {{"o/ds_config.json", R"({"zero": {"offload": {"device": "cpu", "pin": true}}})"},
+                 {"o/other.json", R"({"scheduler": 1})"}};
+  const ConfigComparison found = compare_config(planned(), in_use, {planned(), other});
+  EXPECT_EQ(found.differences,
+            (std::vector<ConfigDifference>{{"zero.offload", R"({"device":"cpu"})", {}}}))
+      << "another plan has it, and this one has not";
+  EXPECT_EQ(found.automatic, (std::vector<ConfigDifference>{{"zero.stage", "\"auto\"", "2"}}));
+  EXPECT_EQ(found.own, (std::vector<std::string>{"scheduler", "zero.own"}));
 }
 
 TEST(ConfigDifferences, NeedAFileThatIsOneAndHasACounterpart) {
   const testing::TestFolder folder;
   LaunchConfig config = planned();
   EXPECT_NE(fault_of([&] {
-              config_differences(config, folder.put("a.sh", ""));
+              compare_config(config, folder.put("a.sh", ""), {});
             }).rule.find("none of JSON, YAML and TOML"),
             std::string::npos);
   EXPECT_NE(fault_of([&] {
-              config_differences(config, folder.put("a.json", "{"));
+              compare_config(config, folder.put("a.json", "{"), {});
             }).rule.find("cannot be read as json"),
             std::string::npos);
-  EXPECT_NE(fault_of([&] { config_differences(config, folder / "none.json"); }).rule, "");
+  const InputFault missing = fault_of([&] { compare_config(config, folder / "none.json", {}); });
+  EXPECT_EQ(missing.file, folder / "none.json");
+  EXPECT_EQ(missing.key, "--diff");
+  EXPECT_EQ(missing.rule, "there is no such file");
   config.files = {{"out/plan.json", "{}"}, {"out/args.yaml", "a: 1"}};
-  EXPECT_EQ(fault_of([&] { config_differences(config, folder.put("b.json", "{}")); }).rule,
+  EXPECT_EQ(fault_of([&] { compare_config(config, folder.put("b.json", "{}"), {}); }).rule,
             "the target writes no file of this format, but args.yaml");
 }
 

@@ -86,10 +86,12 @@ TEST(DeepspeedEmit, StartsThroughTorchrunAndThroughDeepspeedsLauncher) {
                                       "--deepspeed", "--deepspeed_config", "launch/ds_config.json",
                                       "--data", "here"}));
   EXPECT_FALSE(has_file(config, "hostfile"));
-  const auto words = testing::words_of_script(testing::text_of(config, "launch_deepspeed.sh"));
+  auto words = testing::words_of_script(testing::text_of(config, "launch_deepspeed.sh"));
   EXPECT_EQ(words[0], "deepspeed");
   EXPECT_EQ(words[1], "--num_gpus=8");
   EXPECT_EQ(words[2], "--no_local_rank");
+  EXPECT_EQ(words[6], "HERE/ds_config.json");
+  words[6] = "launch/ds_config.json";
   EXPECT_EQ(std::vector(words.begin() + 3, words.end()),
             std::vector(config.command.begin() + 3, config.command.end()));
   asked.user.launcher = "deepspeed";

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -23,6 +24,7 @@
 namespace planwright::targets {
 namespace {
 
+namespace fs = std::filesystem;
 using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
@@ -94,6 +96,17 @@ std::string with_doubled_names(const std::string& text) {
   return std::regex_replace(text, std::regex(R"(\{([a-z_]+)\})"), "{{$1}}");
 }
 
+/// The command as its script has it.
+std::vector<std::string> beside_script(const LaunchConfig& config) {
+  std::vector<std::string> words = config.command;
+  for (std::string& word : words) {
+    for (const launcher::EmittedFile& file : config.files) {
+      if (word == file.path) word = "HERE/" + fs::path(word).filename().string();
+    }
+  }
+  return words;
+}
+
 TEST(EveryEmitter, KeepsHostileTextsApartFromSyntax) {
   for (const Emitter& each : kEmitters) {
     for (const std::string& text : testing::hostile_texts()) {
@@ -108,7 +121,8 @@ TEST(EveryEmitter, KeepsHostileTextsApartFromSyntax) {
       const Json origin = testing::json_of(config, "origin.json");
       EXPECT_EQ(origin.at("evidence").at("study"), text);
       EXPECT_EQ(origin.at("command"), Json(config.command));
-      EXPECT_EQ(testing::words_of_script(testing::text_of(config, "launch.sh")), config.command);
+      EXPECT_EQ(testing::words_of_script(testing::text_of(config, "launch.sh")),
+                beside_script(config));
       const auto n = config.command.size();
       EXPECT_EQ(config.command[n - 2], text);
       EXPECT_EQ(config.command[n - 1], "last");
@@ -125,9 +139,40 @@ TEST(EveryEmitter, FillsThePlansValuesIntoTheScriptsArguments) {
     const auto n = config.command.size();
     EXPECT_EQ(config.command[n - 2], "--seq=4096");
     EXPECT_EQ(config.command[n - 1], "--steps=7");
+    EXPECT_FALSE(testing::warns(config, "--steps"));
+    request.steps = 0;
+    const LaunchConfig unsaid = each.emit(request);
+    EXPECT_EQ(unsaid.command.back(), "--steps=STEPS") << "a job does not end after a probe's";
+    EXPECT_TRUE(testing::warns(unsaid, "{steps}", "--steps N, or")) << each.target;
     request.user.words.emplace_back("{sequence}");
     EXPECT_NE(testing::refusal(each.emit, request).find("{sequence}, which is nothing"),
               std::string::npos);
+  }
+}
+
+/// What a script does before it replaces itself: where it is, and where the command runs.
+std::string start_of_script(const Emitter& emitter, const std::string& out) {
+  EmitRequest request = request_of(emitter);
+  request.folder = "/home/me/it's";
+  request.out = out;
+  for (const launcher::EmittedFile& file : emitter.emit(request).files) {
+    EXPECT_EQ(file.is_program, file.path.ends_with(".sh")) << file.path;
+    const std::size_t cd = file.text.find("\ncd ");
+    if (file.path.ends_with("launch.sh") && cd != std::string::npos) {
+      return file.text.substr(cd + 1, file.text.find('\n', cd + 1) - cd - 1);
+    }
+  }
+  return "";
+}
+
+TEST(EveryEmitter, StartsItsCommandWhereEmitWasRun) {
+  for (const Emitter& each : kEmitters) {
+    EXPECT_EQ(start_of_script(each, "."), R"(cd -- "$here" || exit)");
+    EXPECT_EQ(start_of_script(each, "a/b/"), R"(cd -- "$here"/../.. || exit)");
+    EXPECT_EQ(start_of_script(each, "/home/me/it's/a"), R"(cd -- "$here"/.. || exit)");
+    const char* const elsewhere = R"(cd -- '/home/me/it'\''s' || exit)";
+    EXPECT_EQ(start_of_script(each, "../x"), elsewhere);
+    EXPECT_EQ(start_of_script(each, "/tmp/x"), elsewhere);
   }
 }
 

@@ -52,5 +52,17 @@ TEST(WorkFolder, RemovesWhatAKilledProcessLeftAndNothingElse) {
   EXPECT_TRUE(std::filesystem::exists(root / "outside"));
 }
 
+TEST(Files, ThatArePrograms) {
+  const TestFolder folder;
+  const mode_t usual = umask(022);
+  replace_file(folder / "text", "a");
+  replace_file(folder / "program", "a");
+  replace_file(folder / "program", "b", kProgramMode);
+  umask(usual);
+  using std::filesystem::status;
+  EXPECT_EQ(static_cast<int>(status(folder / "text").permissions()), 0644);
+  EXPECT_EQ(static_cast<int>(status(folder / "program").permissions()), 0755) << "also a later one";
+}
+
 }  // namespace
 }  // namespace planwright::launcher

@@ -22,6 +22,7 @@ TEST(Placeholders, AreNamesInBracesAndNothingElse) {
       {"{tp}{micro_batch}{tp}", "282", {"tp", "micro_batch"}},
       {R"({"tp": {tp}, "list": []})", R"({"tp": 2, "list": []})", {"tp"}},
       {"${HOME} {TP} {tp2} {} {tp", "${HOME} {TP} {tp2} {} {tp", {}},
+      {"{zer0} {0} {a b} {micro-batch}", "{zer0} {0} {a b} {micro-batch}", {}},
       {"{{tp}} is {tp}", "{tp} is 2", {"tp"}},
       {"{{tp} {{ }} {tp}}", "{2 {{ }} 2}", {"tp"}},
       {"{recompute}", "{tp}", {"recompute"}},

@@ -56,6 +56,15 @@ TEST(Quote, EveryTextReachesAProgramThroughTheShell) {
   EXPECT_EQ(testing::words_of_script(shell_script({"head"}, words, {{"X", "$(id)\n'"}})), words);
 }
 
+TEST(Quote, AScriptFindsItsOwnFilesAndNoOthers) {
+  const std::string name = "it's $(id) \"x\"";
+  const std::vector<std::string> words{"run",         "o/" + name,  "--a=o/" + name,
+                                       "x/o/" + name, "=o/" + name, "o/" + name + "x"};
+  const std::vector<std::string> found{"run",         "HERE/" + name,  "--a=HERE/" + name,
+                                       "x/o/" + name, "=HERE/" + name, "o/" + name + "x"};
+  EXPECT_EQ(testing::words_of_script(shell_script({}, words, {}, {"", {"o/" + name}})), found);
+}
+
 TEST(Quote, ReadableTextStaysAsItIs) {
   EXPECT_EQ(in_quotes("Llama-3.1 模型"), "\"Llama-3.1 模型\"");
   EXPECT_EQ(on_one_line("say \"no\" \\"), "say \"no\" \\");

@@ -153,7 +153,7 @@ TEST(TorchtitanEmit, RegistersAModelThatIsNotShipped) {
   const std::string module = text_of(config, "planwright_model.py");
   EXPECT_NE(module.find("n_layers=30,"), std::string::npos) << module;
   EXPECT_NE(module.find("multiple_of=14336,"), std::string::npos);
-  EXPECT_EQ(config.environment.at("PYTHONPATH"), "launch");
+  EXPECT_EQ(config.environment.at("PYTHONPATH"), "launch/");
   EXPECT_FALSE(has_file(emit(request()), "planwright_model.py"));
 
   BlockSpec& block = asked.plan.problem.model.runs[0].block;

@@ -48,6 +48,7 @@ void expect_refused(const Emit& emit, const launcher::EmitRequest& request,
 const std::vector<std::string>& hostile_texts();
 
 /// The words that a POSIX shell makes of the `exec` line of a script, whose program is not run.
+/// HERE stands for the script's own folder.
 std::vector<std::string> words_of_script(const std::string& script);
 
 }  // namespace planwright::testing

@@ -128,6 +128,13 @@ void add_script_warnings(LaunchConfig& config, const EmitRequest& request) {
                   c.micro_batch, problem.workload.seq));
   config.warnings.push_back(fmt::format("optimizer {} is not in this file: your script makes it",
                                         word(problem.workload.optimizer)));
+  // Source: huggingface/accelerate src/accelerate/accelerator.py, accumulate @ v1.15.0.
+  if (accumulation(problem, c) > 1) {
+    config.warnings.push_back(
+        fmt::format("{} micro-batches make a step only if each of them, with optimizer.step(), "
+                    "stands under `with accelerator.accumulate(model)` in your script",
+                    accumulation(problem, c)));
+  }
   if (c.recompute.kind == RecomputeKind::full && !uses_fsdp(c)) {
     config.warnings.emplace_back(
         "recompute full is in this file only under FSDP: call gradient_checkpointing_enable() in "

@@ -25,8 +25,8 @@ launcher::LaunchConfig emit(const launcher::EmitRequest& request) {
   launcher::LaunchConfig config;
   const std::string path = (std::filesystem::path(request.out) / "plan.json").string();
   config.files = {{path, to_json(request.plan).dump(2) + "\n"}};
-  config.command = {"planwright", "probe",   "--plan",
-                    path,         "--steps", std::to_string(request.steps)};
+  const int steps = request.steps == 0 ? ProbeScope{}.steps : request.steps;
+  config.command = {"planwright", "probe", "--plan", path, "--steps", std::to_string(steps)};
   config.environment = {
       {"OMP_NUM_THREADS", std::to_string(request.plan.problem.cluster.threads_per_rank)}};
   config.evidence = request.plan.evidence.kind;

@@ -133,21 +133,8 @@ const Axis* find_axis(const std::string& name) {
 
 /// Every name that may stand in braces.
 std::vector<std::string> known_names() {
-  std::vector<std::string> names{kSteps, kTemplate, kFlags};
+  std::vector<std::string> names{launcher::kStepsName, kTemplate, kFlags};
   for (const auto& [name, value] : named_values(Problem{}, Candidate{})) names.emplace_back(name);
-  return names;
-}
-
-std::vector<std::string> names_in(const UserCommand& user) {
-  std::vector<std::string> names;
-  const auto look = [&](const std::string& text) {
-    for (std::string& name : launcher::placeholders_in(text)) names.push_back(std::move(name));
-  };
-  for (const std::string& word : user.words) look(word);
-  for (const launcher::TemplateFile& file : user.templates) look(file.text);
-  for (const launcher::AxisFlags& flags : user.flags) {
-    for (const auto& [value, words] : flags.words) std::for_each(words.begin(), words.end(), look);
-  }
   return names;
 }
 
@@ -166,7 +153,7 @@ Words flagged_values(const UserCommand& user, const std::string& axis) {
 }  // namespace
 
 std::vector<std::string> named_axes(const UserCommand& user) {
-  const std::vector<std::string> names = names_in(user);
+  const std::vector<std::string> names = launcher::placeholders_in(user);
   std::vector<std::string> axes;
   for (const Axis& axis : all_axes()) {
     const bool filled = std::find(names.begin(), names.end(), axis.name) != names.end();
@@ -199,7 +186,7 @@ void require_places(const UserCommand& user, const std::string& place) {
 SupportedAxes supported_axes(const UserCommand& user, const std::string& place) {
   require_places(user, place);
   const std::vector<std::string> known = known_names();
-  for (const std::string& name : names_in(user)) {
+  for (const std::string& name : launcher::placeholders_in(user)) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     throw InputError(
         {place, "{" + name + "}", "",

@@ -21,8 +21,7 @@ SupportedAxes supported_axes(const launcher::UserCommand& user, const std::strin
 /// The candidate's value of an axis, as its flag spells it.
 std::string axis_value(const Candidate& candidate, const std::string& axis);
 
-/// What else may be filled in: the names of named_values(), and of a run.
-constexpr const char* kSteps = "steps";        ///< warm-up and measured steps together
+/// What else may be filled in: the names of named_values(), kStepsName, and these.
 constexpr const char* kTemplate = "template";  ///< the filled template file
 constexpr const char* kFlags = "flags";        ///< alone in a word: where [launch.flags] stand
 

@@ -190,8 +190,7 @@ LaunchConfig emit(const EmitRequest& request) {
   const auto& [problem, candidate, evidence] = request.plan;
   require_expressible(request, {flagged_values(request.user), named_micro_batch(request.user),
                                 named_accumulation(request.user)});
-  NamedValues values = named_values(problem, candidate);
-  values.emplace_back(kSteps, std::to_string(request.steps));
+  NamedValues values = values_of(request);
   LaunchConfig config;
   add_templates(config, request, values);
   config.command = filled_words(request.user, candidate, values);

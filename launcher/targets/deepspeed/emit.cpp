@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/quote.h"
-#include "launcher/shell.h"
 #include "launcher/targets/deepspeed/config.h"
 #include "launcher/targets/deepspeed/rules.h"
 #include "launcher/targets/shared/launch.h"
@@ -96,11 +95,8 @@ LaunchConfig emit(const EmitRequest& request) {
   if (problem.cluster.nodes > 1) {
     config.files.push_back({path_of(request, "hostfile"), hostfile(request)});
   }
-  config.files.push_back(
-      {path_of(request, "launch_deepspeed.sh"),
-       launcher::shell_script(origin_lines(request),
-                              command_of(request, own_launcher(request), options),
-                              config.environment)});
+  config.files.push_back(launch_script(
+      request, "launch_deepspeed.sh", command_of(request, own_launcher(request), options), config));
   config.warnings = user_code_warnings(request);
   add_model_warnings(config, request);
   add_state_warnings(config, request);

@@ -16,6 +16,7 @@
 namespace planwright::targets {
 namespace {
 
+namespace fs = std::filesystem;
 using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
@@ -43,6 +44,17 @@ void warn_of_version(LaunchConfig& config, const Problem& problem,
                   problem.target_version.empty() ? "no version" : problem.target_version));
 }
 
+/// Relative as long as folder and files can be moved together.
+std::string start_of(const EmitRequest& request) {
+  if (request.folder.empty()) return "";
+  const fs::path folder = request.folder;
+  const fs::path up = folder.lexically_relative((folder / request.out).lexically_normal());
+  const bool is_above = !up.empty() && std::all_of(up.begin(), up.end(), [](const fs::path& part) {
+    return part == "." || part == "..";
+  });
+  return is_above ? up.string() : request.folder;
+}
+
 }  // namespace
 
 void require_expressible(const EmitRequest& request, const std::vector<Rule>& rules) {
@@ -56,12 +68,18 @@ void require_expressible(const EmitRequest& request, const std::vector<Rule>& ru
 }
 
 std::string path_of(const EmitRequest& request, const std::string& name) {
-  return not_an_option((std::filesystem::path(request.out) / name).string());
+  return not_an_option((fs::path(request.out) / name).string());
+}
+
+NamedValues values_of(const EmitRequest& request) {
+  NamedValues values = named_values(request.plan.problem, request.plan.candidate);
+  values.emplace_back(launcher::kStepsName,
+                      request.steps == 0 ? kStepsPlaceholder : std::to_string(request.steps));
+  return values;
 }
 
 std::vector<std::string> user_words(const EmitRequest& request) {
-  NamedValues values = named_values(request.plan.problem, request.plan.candidate);
-  values.emplace_back("steps", std::to_string(request.steps));
+  const NamedValues values = values_of(request);
   std::vector<std::string> words;
   for (const std::string& word : request.user.words) {
     try {
@@ -145,6 +163,15 @@ std::vector<std::string> user_code_warnings(const EmitRequest& request) {
   return warnings;
 }
 
+launcher::EmittedFile launch_script(const EmitRequest& request, const std::string& name,
+                                    const std::vector<std::string>& command,
+                                    const LaunchConfig& config) {
+  launcher::ScriptPaths paths{start_of(request), {path_of(request, "")}};
+  for (const launcher::EmittedFile& file : config.files) paths.beside.push_back(file.path);
+  return {path_of(request, name),
+          launcher::shell_script(origin_lines(request), command, config.environment, paths), true};
+}
+
 LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
                       const std::vector<std::string>& checked) {
   warn_of_version(config, request.plan.problem, checked);
@@ -153,6 +180,12 @@ LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
           std::find(config.command.begin(), config.command.end(), kScriptPlaceholder)) {
     config.warnings.push_back(
         fmt::format("put your training script in the place of {}", kScriptPlaceholder));
+  }
+  if (request.steps == 0 && launcher::names_placeholder(request.user, launcher::kStepsName)) {
+    config.warnings.push_back(
+        fmt::format("{{steps}} is no part of a plan: give --steps N, or put the steps that you "
+                    "train in the place of {}",
+                    kStepsPlaceholder));
   }
   if (has_several_nodes(request)) {
     config.warnings.push_back(
@@ -164,10 +197,9 @@ LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
   if (config.evidence == launcher::EvidenceKind::predicted) {
     config.warnings.emplace_back("this plan is predicted, not measured");
   }
+  config.files.push_back(launch_script(request, "launch.sh", config.command, config));
   config.files.push_back(
-      {path_of(request, "launch.sh"),
-       launcher::shell_script(origin_lines(request), config.command, config.environment)});
-  config.files.push_back({path_of(request, "plan.json"), to_json(request.plan).dump(2) + "\n"});
+      {path_of(request, "plan.json"), plan_file_json(request.plan, request.user).dump(2) + "\n"});
   config.files.push_back({path_of(request, "origin.json"), origin_json(request, config)});
   return config;
 }

@@ -13,6 +13,7 @@ namespace planwright::targets {
 constexpr const char* kScriptPlaceholder = "YOUR_SCRIPT.py";
 constexpr const char* kHeadNodePlaceholder = "HEAD_NODE";
 constexpr int kPort = 29500;
+constexpr const char* kStepsPlaceholder = "STEPS";
 /// The folder of states that are offloaded to a disk.
 constexpr const char* kNvmePlaceholder = "/local_nvme";
 
@@ -22,6 +23,9 @@ void require_expressible(const launcher::EmitRequest& request, const std::vector
 
 /// `name` in the request's folder, as a command can take it: never like an option.
 std::string path_of(const launcher::EmitRequest& request, const std::string& name);
+
+/// What may stand in braces in any target's command: the plan's values, and the run's steps.
+NamedValues values_of(const launcher::EmitRequest& request);
 
 /// What the user gave, its {placeholders} filled with the plan's values; an InputError for one that
 /// has none.
@@ -51,6 +55,13 @@ std::vector<std::string> user_code_warnings(const launcher::EmitRequest& request
 
 /// Says so where that placeholder stands in a file.
 void warn_of_nvme(launcher::LaunchConfig& config, const Candidate& candidate);
+
+/// A script of the request's folder that runs the command: it may be called from anywhere, finds
+/// the files of `config` beside itself, and what is relative in the user's words from where `emit`
+/// was run.
+launcher::EmittedFile launch_script(const launcher::EmitRequest& request, const std::string& name,
+                                    const std::vector<std::string>& command,
+                                    const launcher::LaunchConfig& config);
 
 /// Adds what every target's folder has: launch.sh with the command, plan.json (which
 /// `--plan` reads) and origin.json; the evidence; and a warning unless the plan's target version is

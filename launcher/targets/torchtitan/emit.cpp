@@ -52,7 +52,7 @@ std::vector<std::string> command(const EmitRequest& request,
 void add_module(LaunchConfig& config, const EmitRequest& request, const char* module,
                 const std::string& text) {
   config.files.push_back({path_of(request, fmt::format("{}.py", module)), text});
-  config.environment["PYTHONPATH"] = request.out;
+  config.environment["PYTHONPATH"] = path_of(request, "");
   config.warnings.push_back(
       fmt::format("PYTHONPATH is set to the folder of {}.py: add your own folders to it", module));
 }

@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+
+#include "launcher/logs/field.h"
+#include "launcher/targets/fsdp/emit.h"
+#include "tests/support/emit_requests.h"
+#include "tests/support/fault.h"
+
+namespace planwright::testing {
+namespace {
+
+using Names = std::set<std::string>;
+
+/// What stands in backticks in the first column of the table's rows, with each of its units.
+Names names_in_table(const std::string& text, const std::string& heading) {
+  Names names;
+  std::istringstream lines(text.substr(text.find(heading)));
+  const std::regex quoted("`([a-z_A-Z]+)`");
+  for (std::string line; std::getline(lines, line) && line.starts_with('|');) {
+    const std::string cell = line.substr(0, line.find('|', 1));
+    for (std::sregex_iterator each(cell.begin(), cell.end(), quoted), end; each != end; ++each) {
+      names.insert((*each)[1]);
+    }
+  }
+  return names;
+}
+
+/// The unit of a name as the table has it.
+std::string without_unit(const std::string& name) {
+  const bool known = launcher::field_of_name(name)->unit != launcher::LogUnit::bare;
+  return known ? name.substr(0, name.rfind('_')) + "_UNIT" : name;
+}
+
+TEST(Docs, NameEveryFieldOfALog) {
+  Names fields;
+  for (const std::string& name : launcher::field_names()) fields.insert(without_unit(name));
+  const std::string text = file_text(PLANWRIGHT_SOURCE_DIR "/docs/your-script.md");
+  EXPECT_EQ(names_in_table(text, "| in braces |"), fields);
+}
+
+TEST(Docs, NameEveryKeyOfFsdpsSettings) {
+  launcher::EmitRequest request = emit_request("fsdp", "2.11.0", sharded_candidate());
+  request.probe = true;
+  request.steps = 4;
+  Names keys;
+  const Json settings = json_of(targets::fsdp::emit(request), "fsdp_settings.json");
+  for (const auto& [key, value] : settings.items()) keys.insert(key);
+  const std::string text = file_text(PLANWRIGHT_SOURCE_DIR "/docs/your-script.md");
+  EXPECT_EQ(names_in_table(text, "| key | is | for |"), keys);
+}
+
+}  // namespace
+}  // namespace planwright::testing
