@@ -23,6 +23,16 @@ std::string shell_word(const std::string& word) {
 constexpr const char* kHere = "\"$here\"";  ///< in a script: its own folder
 constexpr const char* kFindHere = "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd) || exit\n";
 
+/// Slurm's sbatch: its copy of a batch script lies in a folder of the daemon.
+std::string neighbour_line(const std::string& name) {
+  if (name.empty()) return "";
+  return fmt::format(
+      "[ -e {0}/{1} ] || {{ echo \"$0: is a copy without {1} beside it; run the script itself "
+      "(under "
+      "Slurm: sbatch --wrap=/path/to/it)\" >&2; exit 1; }}\n",
+      kHere, name);
+}
+
 std::string start_line(const std::string& folder) {
   if (folder.empty()) return "";
   if (folder == ".") return fmt::format("cd -- {} || exit\n", kHere);
@@ -59,7 +69,9 @@ std::string shell_script(const std::vector<std::string>& comments,
                          const std::map<std::string, std::string>& environment,
                          const ScriptPaths& paths) {
   std::string text = "#!/bin/sh\n" + comment_lines(comments);
-  if (!paths.start.empty() || !paths.beside.empty()) text += kFindHere + start_line(paths.start);
+  if (!paths.start.empty() || !paths.beside.empty()) {
+    text += kFindHere + neighbour_line(paths.neighbour) + start_line(paths.start);
+  }
   for (const auto& [name, value] : environment) {
     text += "export " + name + "=" + script_word(value, paths) + "\n";
   }

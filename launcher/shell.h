@@ -18,6 +18,9 @@ struct ScriptPaths {
   /// Files of the script's own folder, as the command spells them: a whole word, or what follows
   /// the first `=` of one.
   std::vector<std::string> beside{};
+  /// Name of a file that is always there beside the script: schedulers run a copy of it elsewhere,
+  /// which then says so.
+  std::string neighbour{};
 };
 
 /// A script that replaces itself by the command, under these comments.

@@ -176,6 +176,17 @@ TEST(EveryEmitter, StartsItsCommandWhereEmitWasRun) {
   }
 }
 
+/// As Slurm runs a batch script: from a folder of its daemon.
+TEST(EveryEmitter, ACopyOfItsScriptSaysThatItIsOne) {
+  const testing::TestFolder daemon;
+  daemon.put("script", testing::text_of(kEmitters[1].emit(request_of(kEmitters[1])), "launch.sh"));
+  FILE* const pipe = popen(("sh " + (daemon / "script") + " 2>&1").c_str(), "r");
+  std::string said(200, '\0');
+  said.resize(std::fread(said.data(), 1, said.size(), pipe));
+  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 1);
+  EXPECT_NE(said.find("is a copy without plan.json beside it"), std::string::npos) << said;
+}
+
 TEST(EveryEmitter, TakesNothingForAnOption) {
   for (const Emitter& each : kEmitters) {
     EmitRequest request = request_of(each);

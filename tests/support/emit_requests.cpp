@@ -134,6 +134,7 @@ std::vector<std::string> words_of_script(const std::string& script) {
     ADD_FAILURE() << "no exec line";
     return {};
   }
+  folder.put("plan.json", "{}");
   folder.put("words.sh", script.substr(0, exec) + "\nprintf '%s\\0' " + script.substr(exec + 6));
   FILE* const pipe = popen(("cd '" + folder.path() + "' && sh words.sh").c_str(), "r");
   std::vector<std::string> words(1);
@@ -145,7 +146,7 @@ std::vector<std::string> words_of_script(const std::string& script) {
     }
   }
   EXPECT_EQ(pclose(pipe), 0);
-  EXPECT_EQ(folder.entries(), 1) << "the script did something";
+  EXPECT_EQ(folder.entries(), 2) << "the script did something";
   words.pop_back();
   const std::string own = std::filesystem::canonical(folder.path()).string();
   for (std::string& word : words) {

@@ -166,7 +166,7 @@ std::vector<std::string> user_code_warnings(const EmitRequest& request) {
 launcher::EmittedFile launch_script(const EmitRequest& request, const std::string& name,
                                     const std::vector<std::string>& command,
                                     const LaunchConfig& config) {
-  launcher::ScriptPaths paths{start_of(request), {path_of(request, "")}};
+  launcher::ScriptPaths paths{start_of(request), {path_of(request, "")}, "plan.json"};
   for (const launcher::EmittedFile& file : config.files) paths.beside.push_back(file.path);
   return {path_of(request, name),
           launcher::shell_script(origin_lines(request), command, config.environment, paths), true};
