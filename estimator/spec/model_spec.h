@@ -195,7 +195,8 @@ struct ModelSpec {
   std::optional<WeightFormat> checkpoint{};
   std::string
       uncounted{};  ///< keys of its configuration whose parts are not in here: an image tower
-  bool stand_in = false;  ///< nothing is known of the model that is trained: this is one like others
+  bool stand_in =
+      false;  ///< nothing is known of the model that is trained: this is one like others
   std::int64_t tower_parameters = 0;  ///< of the image tower and its projector beside the decoder
 
   bool operator==(const ModelSpec&) const = default;

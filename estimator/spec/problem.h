@@ -35,8 +35,9 @@ Bytes capacity(const Problem& problem);
 /// The target that is any training script: launcher/targets/command.
 constexpr const char* kCommandTarget = "command";
 
-/// Micro-batches per optimizer step: global_batch / (dp micro_batch), or 1 where the global batch is
-/// not fixed. The rule that it is whole is the target's; here it is rounded down, and 0 where a degree is none.
+/// Micro-batches per optimizer step: global_batch / (dp micro_batch), or 1 where the global batch
+/// is not fixed. The rule that it is whole is the target's; here it is rounded down, and 0 where a
+/// degree is none.
 std::int64_t accumulation(const Problem& problem, const Candidate& candidate);
 
 /// Of one optimizer step, over all devices.

@@ -67,7 +67,7 @@ struct Headroom {
 /// What is to be done with the model, whatever the plan.
 struct Workload {
   Job job = Job::pretrain;
-  std::int64_t seq = 0;           ///< tokens per sequence
+  std::int64_t seq = 0;  ///< tokens per sequence
   /// Sequences per optimizer step, over all devices. 0: as many as a plan takes at once, of the
   /// target command only.
   std::int64_t global_batch = 0;

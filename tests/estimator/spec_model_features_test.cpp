@@ -1,7 +1,6 @@
-#include "estimator/spec/model_features.h"
-
 #include <gtest/gtest.h>
 
+#include "estimator/spec/model_features.h"
 #include "estimator/spec/rules.h"
 #include "tests/support/fake_traits.h"
 
