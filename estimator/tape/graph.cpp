@@ -1,0 +1,130 @@
+#include "estimator/tape/graph.h"
+
+#include <map>
+#include <queue>
+#include <utility>
+
+namespace planwright::estimator::tape {
+namespace {
+
+using NodePtr = std::shared_ptr<Node>;
+
+/// How many gradients a node waits for.
+std::map<Node*, int> dependencies(const NodePtr& root) {
+  std::map<Node*, int> waiting{{root.get(), 0}};
+  std::vector<Node*> open{root.get()};
+  while (!open.empty()) {
+    Node* const node = open.back();
+    open.pop_back();
+    for (const Var& input : node->inputs) {
+      Node* const next = input.maker.get();
+      if (next == nullptr) continue;
+      if (waiting.try_emplace(next, 0).second) open.push_back(next);
+      ++waiting[next];
+    }
+  }
+  return waiting;
+}
+
+struct IsEarlier {
+  bool operator()(const NodePtr& a, const NodePtr& b) const { return a->number < b->number; }
+};
+
+}  // namespace
+
+Storage::Storage(Graph& graph, const Tensor& tensor, bool given) : graph_(graph), tensor_(tensor) {
+  if (!given) graph_.script_->make(tensor_);
+}
+
+Storage::~Storage() {
+  if (!kept_) graph_.script_->drop(tensor_);
+}
+
+Var Graph::make(const char* name, std::int64_t elements, DType type, Account account) {
+  const Tensor tensor{name, elements * bytes_of(type), account};
+  return {.elements = elements,
+          .type = type,
+          .storage = std::make_shared<Storage>(*this, tensor, false)};
+}
+
+Var Graph::given(const char* name, std::int64_t elements, DType type, bool needs_gradient) {
+  const Tensor tensor{name, elements * bytes_of(type)};
+  Var var{.elements = elements,
+          .type = type,
+          .storage = std::make_shared<Storage>(*this, tensor, true),
+          .needs_gradient = needs_gradient};
+  if (needs_gradient) var.maker = std::make_shared<Node>(Node{{}, {elements}, nullptr, next_++});
+  return var;
+}
+
+void Graph::join(const std::vector<Var>& inputs, const std::vector<Var*>& outputs,
+                 Backward backward) {
+  bool wanted = false;
+  for (const Var& input : inputs) wanted = wanted || input.needs_gradient;
+  if (!wanted || !gradients) return;
+  auto node = std::make_shared<Node>();
+  node->backward = std::move(backward);
+  node->number = next_++;
+  for (const Var& input : inputs) {
+    node->inputs.push_back({.elements = input.elements,
+                            .type = input.type,
+                            .maker = input.maker,
+                            .output = input.output,
+                            .needs_gradient = input.needs_gradient});
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    node->outputs.push_back(outputs[i]->elements);
+    outputs[i]->maker = node;
+    outputs[i]->output = static_cast<int>(i);
+    outputs[i]->needs_gradient = true;
+  }
+}
+
+Var Graph::backward(Var root, Var gradient, const Var& leaf) {
+  const NodePtr start = std::move(root.maker);
+  const Node* const wanted = leaf.maker.get();
+  const int output = root.output;
+  root = {};
+  if (start == nullptr) return {};
+  auto waiting = dependencies(start);
+  std::map<Node*, std::vector<Var>> sums;
+  std::priority_queue<NodePtr, std::vector<NodePtr>, IsEarlier> ready;
+  const auto place = [&](const NodePtr& node, int at, Var part) {
+    auto& all = sums[node.get()];
+    all.resize(node->outputs.size());
+    if (part) accumulate(all[static_cast<std::size_t>(at)], std::move(part));
+  };
+  place(start, output, std::move(gradient));
+  ready.push(start);
+  Var found;
+  while (!ready.empty()) {
+    const NodePtr node = ready.top();
+    ready.pop();
+    std::vector<Var> given = std::move(sums[node.get()]);
+    sums.erase(node.get());
+    if (node->backward == nullptr) {
+      if (node.get() == wanted && !given.empty()) found = std::move(given.front());
+      continue;
+    }
+    std::vector<Var> parts = node->backward(std::move(given));
+    node->backward = nullptr;
+    for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+      const NodePtr& next = node->inputs[i].maker;
+      if (next == nullptr) continue;
+      place(next, node->inputs[i].output, i < parts.size() ? std::move(parts[i]) : Var{});
+      if (--waiting[next.get()] == 0) ready.push(next);
+    }
+  }
+  return found;
+}
+
+void Graph::accumulate(Var& sum, Var part) {
+  if (!sum) {
+    sum = std::move(part);
+    return;
+  }
+  if (sums_ == Sums::in_place && sum.storage.use_count() == 1) return;
+  sum = make("sum", sum.elements, sum.type);
+}
+
+}  // namespace planwright::estimator::tape

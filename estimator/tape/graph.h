@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "estimator/liveness.h"
+#include "estimator/spec/workload.h"
+
+/// A framework's forward on sizes instead of numbers, and the backward that autograd makes of it:
+/// what is alive follows from the same rules as there. A tensor's bytes are there as long as a
+/// variable, a node that saved it, or a sum of gradients refers to them.
+/// Source: pytorch torch/csrc/autograd/engine.cpp, input_buffer.cpp @ v2.11.0.
+namespace planwright::estimator::tape {
+
+class Graph;
+struct Node;
+
+/// Bytes of the device; a script of the graph says when they come and go.
+class Storage {
+ public:
+  /// `given`: made by another script; `kept`: dropped by another one.
+  Storage(Graph& graph, const Tensor& tensor, bool given);
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  ~Storage();
+  void keep() { kept_ = true; }
+
+ private:
+  Graph& graph_;
+  Tensor tensor_;
+  bool kept_ = false;
+};
+
+/// What a variable of the framework refers to.
+struct Var {
+  std::int64_t elements = 0;
+  DType type = DType::fp32;
+  std::shared_ptr<Storage> storage{};
+  std::shared_ptr<Node> maker{};  ///< null: a leaf, or made without gradients
+  int output = 0;                 ///< of its maker
+  bool needs_gradient = false;
+
+  std::int64_t bytes() const { return elements * bytes_of(type); }
+  explicit operator bool() const { return elements > 0; }
+};
+
+/// Gradients of a node's inputs from those of its outputs; without bytes where none is wanted.
+/// Both are moved along: what the function does not keep is gone when it returns.
+using Backward = std::function<std::vector<Var>(std::vector<Var> gradients)>;
+
+/// An operator that has run. What its backward saved is gone once that has run.
+struct Node {
+  std::vector<Var> inputs;  ///< without their storage: where gradients go
+  std::vector<std::int64_t> outputs;
+  Backward backward;
+  std::int64_t number = 0;
+};
+
+/// How the engine adds up the gradients that come to one place.
+enum class Sums {
+  in_place,  ///< into the first, if nothing else refers to it
+  apart,     ///< as under a dispatch mode, which traces are made with
+};
+
+class Graph {
+ public:
+  explicit Graph(Sums sums = Sums::in_place) : sums_(sums) {}
+
+  /// What is made and dropped from now on is written there.
+  void record(Script& script) { script_ = &script; }
+
+  Var make(const char* name, std::int64_t elements, DType type,
+           Account account = Account::activations);
+  /// A tensor that another script made.
+  Var given(const char* name, std::int64_t elements, DType type, bool needs_gradient);
+  /// `var` is left to another script.
+  static void keep(const Var& var) { var.storage->keep(); }
+
+  /// Makes `outputs` those of a node, if any input wants a gradient and gradients are on.
+  void join(const std::vector<Var>& inputs, const std::vector<Var*>& outputs, Backward backward);
+
+  /// The gradient of `leaf`, from that of `root`. The graph is used up.
+  Var backward(Var root, Var gradient, const Var& leaf);
+
+  bool gradients = true;  ///< off: as under no_grad
+
+ private:
+  friend class Storage;
+  void accumulate(Var& sum, Var part);
+
+  Sums sums_;
+  Script* script_ = nullptr;
+  std::int64_t next_ = 0;
+};
+
+}  // namespace planwright::estimator::tape
