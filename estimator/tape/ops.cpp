@@ -73,7 +73,10 @@ Var mul(Graph& graph, const Weight& weight, const Var& x) {
                Var dw, dx;
                if (weight.trained) dw = like(graph, "mul", g[0]);
                if (of_x) dx = like(graph, "mul", g[0]);
-               if (weight.trained) dw = reduced(graph, std::move(dw), weight.elements);
+               if (weight.trained) {
+                 dw = reduced(graph, std::move(dw), weight.elements);
+                 Graph::keep(dw);
+               }
                return std::vector{std::move(dw), std::move(dx)};
              });
   return y;
