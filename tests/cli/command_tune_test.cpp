@@ -76,6 +76,28 @@ TEST_F(CommandTuneProcess, MakesUpNoTokensForAnUnknownModel) {
   EXPECT_NE(known.out.find("110703 tokens/s/device"), std::string::npos) << known.out;
 }
 
+/// Nothing is known of the model, so that neither its largest nor its first micro-batch says where
+/// it is fastest: 50 ms and half a millisecond per sample squared; and 30 ms per sample up to 16,
+/// then 50.
+TEST_F(CommandTuneProcess, FindsTheFastestMicroBatchHoweverTheModelGrows) {
+  const std::string head = R"(#!/bin/sh
+us=)";
+  const std::string tail = R"(
+printf '{"step_time_s": %d.%06d}' $(($us / 1000000)) $(($us % 1000000)) > "$PLANWRIGHT_REPORT"
+)";
+  const std::string squared =
+      folder_.put_script("squared", head + "$((50000 + 500 * $1 * $1))" + tail);
+  const std::string cliff =
+      folder_.put_script("cliff", head + "$((10000 + $1 * ($1 > 16 ? 50000 : 30000)))" + tail);
+  const auto best = [&](const std::string& script) {
+    const CommandResult tuned =
+        run(kStudy + "--memory 64GiB --storage " + script + ".db -- " + script + " {micro_batch}");
+    return json_lines(tuned.out).back()["candidate"]["micro_batch"];
+  };
+  EXPECT_EQ(best(squared), 8);
+  EXPECT_EQ(best(cliff), 16);
+}
+
 TEST_F(CommandTuneProcess, HasTheAxesOfItsFlags) {
   folder_.put("study.toml", R"(
 [cluster]
