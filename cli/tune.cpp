@@ -1,6 +1,7 @@
 #include "search/tune.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -58,6 +59,25 @@ OpenStudy open_study(const Settings& settings, const Problem& problem, const Con
   std::vector<Trial> history = studies::conclusive_trials(store, ref);
   console.warnings(store.take_warnings());
   return {std::move(store), ref, std::move(history)};
+}
+
+/// A study does not see into the files of its command.
+std::vector<std::string> changed_files(const launcher::UserCommand& user,
+                                       const std::vector<Trial>& history) {
+  std::vector<std::string> warnings;
+  double last = 0;
+  for (const Trial& trial : history) last = std::max(last, trial.finished_unix_s);
+  for (const std::string& word : user.words) {
+    struct stat file {};
+    const bool newer = !history.empty() && ::stat(word.c_str(), &file) == 0 &&
+                       S_ISREG(file.st_mode) && static_cast<double>(file.st_mtim.tv_sec) > last;
+    if (!newer) continue;
+    warnings.push_back(
+        fmt::format("{} was changed after the last trial of this study, whose measurements are of "
+                    "the older one: begin another study (--study NAME) if it matters",
+                    word));
+  }
+  return warnings;
 }
 
 void tell_start(const Problem& problem, const search::Space& space, const OpenStudy& study,
@@ -184,6 +204,7 @@ int run_tune(const Arguments& arguments) {
   on_signal(OnSignal::ask);
   OpenStudy study = open_study(line.settings, input.problem, console);
   tell_start(input.problem, space, study, console);
+  console.warnings(changed_files(input.user, study.history));
   const Calibration prior = read_prior(input, line.settings, Benchmark::run, console);
   TuneSession session(input, study.store, study.ref, study.history, options, console,
                       line.common.seed);

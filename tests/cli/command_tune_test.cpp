@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
+
 #include "command.h"
 #include "tests/support/fault.h"
 
@@ -96,6 +99,16 @@ printf '{"step_time_s": %d.%06d}' $(($us / 1000000)) $(($us % 1000000)) > "$PLAN
   };
   EXPECT_EQ(best(squared), 8);
   EXPECT_EQ(best(cliff), 16);
+}
+
+TEST_F(CommandTuneProcess, SaysThatTheScriptIsAnotherThanWasMeasured) {
+  const std::string line =
+      kStudy + "--memory 1GiB --probes 1 --micro-batch 8 -- " + script_ + " {micro_batch}";
+  ASSERT_EQ(run(line).code, 0);
+  EXPECT_EQ(run(line).err.find("was changed"), std::string::npos);
+  const auto later = std::filesystem::file_time_type::clock::now() + std::chrono::seconds(10);
+  std::filesystem::last_write_time(script_, later);
+  EXPECT_NE(run(line).err.find(script_ + " was changed after the last trial"), std::string::npos);
 }
 
 TEST_F(CommandTuneProcess, HasTheAxesOfItsFlags) {
