@@ -13,6 +13,7 @@
 #include "launcher/logs/log_table.h"
 #include "launcher/logs/pattern.h"
 #include "launcher/plan_file.h"
+#include "launcher/shell.h"
 
 namespace planwright::cli {
 namespace {
@@ -61,19 +62,16 @@ bool looks_like_program(const std::string& word) {
          !fs::is_regular_file(word, unreadable);
 }
 
-/// Words in one text, as `--checkpoint full`, or in a list.
+/// Words in one text, as a shell has them, or in a list.
 std::vector<std::string> flag_words(const toml::node& node, const Setting& place) {
   if (const toml::array* list = node.as_array()) return texts_of(*list, place);
   const auto text = node.value_exact<std::string>();
   if (!text) refuse(place, "must be words: a text, or a list of texts, in quotes");
-  std::vector<std::string> words;
-  std::size_t at = 0;
-  while ((at = text->find_first_not_of(' ', at)) != std::string::npos) {
-    const std::size_t end = std::min(text->find(' ', at), text->size());
-    words.push_back(text->substr(at, end - at));
-    at = end;
-  }
-  return words;
+  const auto words = launcher::shell_words(*text);
+  if (words) return *words;
+  refuse({*text, place.file, place.key},
+         "has a quote that is not closed, or ends in a backslash; a list of texts needs no quotes "
+         "of a shell");
 }
 
 launcher::AxisFlags axis_flags(const std::string& axis, const toml::node& node,
