@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "cli/host_room.h"
 #include "cli/infeasible.h"
+#include "cli/named_axes.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
@@ -172,8 +173,10 @@ int run_tune(const Arguments& arguments) {
   const ProblemInput& input = many.input;
   const search::Budget& budget = many.budget;
   refuse_shadow(line.settings, budget.scope);
+  require_named_axes(line.settings, input);
   const launcher::RunOptions options = read_run_options(line.settings, *input.target);
-  const search::Space space = search::enumerate(input.problem, input.traits(), many.space);
+  search::Space space = search::enumerate(input.problem, input.traits(), many.space);
+  explain_unnamed(input, space);
   console.warnings(input.warnings);
   require_devices_here(input);
   console.warnings(require_host_room(line.settings, input));

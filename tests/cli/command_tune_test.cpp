@@ -100,6 +100,33 @@ probes = 4
   EXPECT_NE(file_text(folder_ / "runs").find(" --again\n"), std::string::npos);
 }
 
+TEST_F(CommandTuneProcess, HasNothingToTuneInACommandThatNamesNoAxis) {
+  const std::string bare = " -- " + script_ + " 8 --steps={steps} {dp}";
+  const CommandResult tuned = run(kStudy + bare);
+  EXPECT_EQ(tuned.code, 2);
+  EXPECT_EQ(tuned.err.find("planwright: command line: --: names nothing of a plan, so that there "
+                           "is nothing to tune: put {tp} or {pp} or"),
+            0u)
+      << tuned.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+  EXPECT_EQ(run("probe --target command --device cpu --devices 1 --threads 1" + bare).code, 0);
+  EXPECT_EQ(run(kStudy + "--probes 1 --global-batch 8 -- " + script_ + " {accumulation}").code, 0)
+      << "a micro-batch that follows from the global batch";
+}
+
+TEST_F(CommandTuneProcess, SaysWhichAxisTheCommandLacks) {
+  const std::string lacks = "the command has neither {zero} nor [launch.flags] zero";
+  const std::string command = " -- " + script_ + " {micro_batch}";
+  const CommandResult tuned = run(kStudy + "--zero 2" + command);
+  EXPECT_EQ(tuned.code, 3);
+  EXPECT_NE(tuned.err.find("does not support zero 2; " + lacks), std::string::npos) << tuned.err;
+  const CommandResult probed =
+      run("probe --target command --device cpu --devices 1 --threads 1 --micro-batch 8 --zero 2" +
+          command);
+  EXPECT_EQ(probed.code, 2);
+  EXPECT_NE(probed.err.find(lacks), std::string::npos) << probed.err;
+}
+
 TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
   folder_.put("job.yaml", "batch: {micro_batch}\n");
   folder_.put("used.yaml", "batch: 3\nown: 1\n");
@@ -132,7 +159,7 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
   EXPECT_EQ(json_lines(compared.out).back()["diff_own"], Json::parse(R"(["own"])"));
   EXPECT_EQ(compared.err, "") << "what is to be done for a launch is not asked";
 
-  const CommandResult other = run("emit --template job.yaml -- " + script_ + " {micro_batch}");
+  const CommandResult other = run("emit -- " + script_ + " {micro_batch}");
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("is another command than the plan's, which is: " + script_),
             std::string::npos)
