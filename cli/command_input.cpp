@@ -99,6 +99,17 @@ std::vector<launcher::AxisFlags> all_flags(const Setting& setting) {
   return all;
 }
 
+std::map<std::string, std::string> variables_of(const Setting& setting) {
+  auto variables = parse_pairs(setting);
+  for (const auto& [name, value] : variables) {
+    if (launcher::is_variable(name, value)) continue;
+    refuse({name, setting.file, setting.key},
+           "is no variable: its name must be letters, digits and underscores, without a digit in "
+           "front, and its value have no null character");
+  }
+  return variables;
+}
+
 bool is_time_or_memory(launcher::Field field) {
   using enum launcher::Field;
   switch (field) {
@@ -160,6 +171,9 @@ launcher::UserCommand read_user_command(const Settings& settings) {
   }
   if (const Setting* launcher = settings.find(Table::launch, "launcher")) {
     user.launcher = launcher->text;
+  }
+  if (const Setting* environment = settings.find(Table::launch, "environment")) {
+    user.environment = variables_of(*environment);
   }
   if (const Setting* observe = settings.find(Table::launch, "observe")) {
     user.observe = parse_toggle(*observe);

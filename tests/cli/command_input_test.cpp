@@ -92,6 +92,9 @@ TEST(UserCommand, WrongTablesAreNamed) {
       {"[launch]\nenvironment = { A = 1 }", "[launch] environment.A", "one text in quotes"},
       {"[launch]\nenvironment = { A = [\"x\"] }", "[launch] environment.A", "one text in quotes"},
       {"[launch]\nenvironment = { A = \"b,c\" }", "[launch] environment.A", "without commas"},
+      {"[launch]\nenvironment = { \"A;id\" = \"b\" }", "[launch] environment", "is no variable"},
+      {"[launch]\nenvironment = { 1A = \"b\" }", "[launch] environment", "is no variable"},
+      {"[launch]\nenvironment = { A = \"b\\u0000\" }", "[launch] environment", "is no variable"},
       {"[launch]\nenvironment = [\"A=b\"]", "[launch] environment", "table of names and texts"},
       {"[launch]\nobserve = \"maybe\"", "[launch] observe", "on or off"},
   };

@@ -166,6 +166,63 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
       << other.err;
 }
 
+TEST_F(CommandTuneProcess, LaunchesInTheEnvironmentInWhichItMeasured) {
+  folder_.put_script("greet", "#!/bin/sh\necho \"$GREETING\" >> greetings\nexec ./train \"$@\"\n");
+  const auto study = [](const std::string& greeting) {
+    return R"(
+[cluster]
+device = "cpu"
+devices = 1
+threads = 1
+[job]
+target = "command"
+[launch]
+command = ["./greet", "{micro_batch}"]
+environment = { GREETING = ")" +
+           greeting + R"(" }
+[space]
+micro_batch = [4]
+[budget]
+no_benchmark = true
+probes = 1
+)";
+  };
+  const std::string greeting = "it's $(touch owned) `id`; \"";
+  folder_.put("study.toml", study("it's $(touch owned) `id`; \\\""));
+  const auto last_greeting = [&] {
+    std::string said = file_text(folder_ / "greetings");
+    std::filesystem::remove(folder_ / "greetings");
+    return said.substr(said.rfind('\n', said.size() - 2) + 1);
+  };
+  const CommandResult tuned = run("tune study.toml --json");
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_EQ(last_greeting(), greeting + "\n");
+  const Json environment{{"GREETING", greeting}, {"OMP_NUM_THREADS", "1"}};
+  EXPECT_EQ(json_lines(tuned.out).back()["environment"], environment);
+
+  const CommandResult emitted = run("emit study.toml --out out");
+  ASSERT_EQ(emitted.code, 0) << emitted.err;
+  const std::map<std::string, std::string> report{{"PLANWRIGHT_REPORT", "/dev/null"}};
+  const std::string launch = folder_ / "out/launch.sh";
+  EXPECT_EQ(run_command({folder_.path(), report, launch}, {}).code, 0);
+  EXPECT_EQ(last_greeting(), greeting + "\n") << "launch.sh";
+  EXPECT_EQ(run_command({folder_.path(), report, "/bin/sh"}, {"-c", emitted.out}).code, 0);
+  EXPECT_EQ(last_greeting(), greeting + "\n") << "the line";
+  EXPECT_EQ(Json::parse(file_text(folder_ / "out/origin.json"))["environment"], environment);
+  const CommandResult probed = run("probe --plan out/plan.json");
+  EXPECT_EQ(probed.code, 0) << probed.err;
+  EXPECT_EQ(probed.err.find("was made for version"), std::string::npos) << probed.err;
+  EXPECT_EQ(last_greeting(), greeting + "\n") << "probe --plan";
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "owned"));
+
+  const CommandResult other = run("emit --plan out/plan.json --out b --environment GREETING=no");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("is another command than the plan's"), std::string::npos) << other.err;
+  folder_.put("study.toml", study("no"));
+  ASSERT_EQ(run("tune study.toml").code, 0);
+  EXPECT_EQ(last_greeting(), "no\n") << "another study, which is measured";
+}
+
 TEST_F(CommandTuneProcess, EndsWhenEveryPlanFailsAlikeAndSaysHowToGoOn) {
   const std::string broken = folder_.put_script("broken", "#!/bin/sh\necho no such flag\nexit 2\n");
   const std::string line = kStudy + "--probes 3 -- " + broken + " {micro_batch}";

@@ -106,7 +106,8 @@ TEST(CommandTarget, LeavesTheWholeCommandInThePlan) {
       .flags = {{"zero", {{"3", {"-z", "a b"}}, {"2", {}}}}},
       .templates = {{"a/t.yaml", "x: {tp}\n"}},
       .logs = {{.name = "s.toml", .lines = {"{step_s} s"}, .ignored = {"eval"}}},
-      .observe = false};
+      .observe = false,
+      .environment = {{"A", "it's"}}};
   const testing::TestFolder folder;
   auto asked = request(given, candidate);
   asked.out = folder.path();
@@ -164,6 +165,8 @@ TEST(CommandTarget, TwoCommandsAreTwoVersions) {
   const std::string before = version(given);
   given.flags = {{"zero", {{"3", {"-z"}}}}};
   EXPECT_EQ(version(given), before + " [zero 3: -z]");
+  given.environment = {{"A", "1 2"}, {"B", ""}};
+  EXPECT_EQ(version(given), before + " [zero 3: -z] [environment A='1 2' B='']");
   given.words.emplace_back("{template}");
   given.templates = {{"a", "text"}};
   const std::string one = version(given);
