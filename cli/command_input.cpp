@@ -202,6 +202,21 @@ void require_startable(const Settings& settings, const launcher::Target& target,
          "--target command, for a whole command line");
 }
 
+void require_own_threads(const Settings& settings, const ClusterSpec& cluster) {
+  const Setting* given = settings.find(Table::launch, "environment");
+  if (given == nullptr || cluster.device.kind != DeviceKind::cpu) return;
+  const auto variables = parse_pairs(*given);
+  const auto threads = variables.find("OMP_NUM_THREADS");
+  if (threads == variables.end() || threads->second == std::to_string(cluster.threads_per_rank)) {
+    return;
+  }
+  refuse({threads->first + "=" + threads->second, given->file, given->key},
+         fmt::format("contradicts --threads, by which ranks on a CPU are estimated and started: {} "
+                     "each",
+                     cluster.threads_per_rank),
+         "--threads " + threads->second);
+}
+
 Setting command_setting(const Settings& settings) {
   const Setting* given = settings.find(Table::launch, "command");
   return given == nullptr ? Setting{"", kCommandLine, "--"} : *given;

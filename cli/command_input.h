@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/settings.h"
+#include "estimator/spec/cluster_spec.h"
 #include "launcher/target.h"
 #include "launcher/user_command.h"
 
@@ -10,6 +11,10 @@ namespace planwright::cli {
 /// words if nothing was given. In a file a word that names a file beside it means that one. An
 /// InputError for a template or a table that cannot be read.
 launcher::UserCommand read_user_command(const Settings& settings);
+
+/// Refuses threads in the environment that are not those of --threads, by which ranks on a CPU are
+/// estimated and started.
+void require_own_threads(const Settings& settings, const ClusterSpec& cluster);
 
 /// Where the command was given, for messages about it.
 Setting command_setting(const Settings& settings);

@@ -147,6 +147,7 @@ std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
   if (target->traits.name != plan.problem.target) move_to(*target, wanted, plan);
   if (target->traits.name == kCommandTarget) require_same_command(*target, request);
   require_startable(settings, *target, request.user);
+  require_own_threads(settings, plan.problem.cluster);
   return target;
 }
 

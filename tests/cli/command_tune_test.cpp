@@ -223,6 +223,30 @@ probes = 1
   EXPECT_EQ(last_greeting(), "no\n") << "another study, which is measured";
 }
 
+TEST_F(CommandTuneProcess, RefusesThreadsThatAreNotThePlanners) {
+  using namespace std::string_literals;
+  const std::string given = " -- " + script_ + " {micro_batch}";
+  const std::string rule =
+      "planwright: command line: --environment = OMP_NUM_THREADS=3: contradicts --threads, by "
+      "which "
+      "ranks on a CPU are estimated and started: 1 each; did you mean --threads 3?\n";
+  const std::string probe = "probe --target command --device cpu --devices 1 --threads 1 ";
+  ASSERT_EQ(run(kStudy + "--probes 1 --micro-batch 4" + given).code, 0);
+  ASSERT_EQ(run("emit --out a" + given).code, 0);
+  for (const std::string& line :
+       {kStudy + "--environment OMP_NUM_THREADS=3" + given,
+        probe + "--micro-batch 4 --environment OMP_NUM_THREADS=3" + given,
+        "probe --plan a/plan.json --environment OMP_NUM_THREADS=3"s,
+        "probe --model smollm-135m --seq 8 --device cpu --devices 1 --threads 1 "
+        "--environment OMP_NUM_THREADS=3"s}) {
+    const CommandResult refused = run(line);
+    EXPECT_EQ(refused.code, 2) << line;
+    EXPECT_EQ(refused.err, rule) << line;
+  }
+  EXPECT_EQ(run(probe + "--micro-batch 4 --environment OMP_NUM_THREADS=1" + given).code, 0)
+      << "no contradiction";
+}
+
 TEST_F(CommandTuneProcess, EndsWhenEveryPlanFailsAlikeAndSaysHowToGoOn) {
   const std::string broken = folder_.put_script("broken", "#!/bin/sh\necho no such flag\nexit 2\n");
   const std::string line = kStudy + "--probes 3 -- " + broken + " {micro_batch}";
