@@ -42,6 +42,10 @@ const Verb kVerb{
     .takes_command = true,
 };
 
+/// Where the files of the best plan are written by the line that `tune` prints, and read from by
+/// the line below it: never among the user's own.
+constexpr const char* kLaunchFolder = "launch";
+
 /// A study that was made or found, and what was measured for it before.
 struct OpenStudy {
   studies::Store store;
@@ -77,6 +81,7 @@ std::vector<std::string> emit_command(const Settings& settings, const TuneResult
   const launcher::UserCommand user = read_user_command(settings);
   if (!user.words.empty() && given != kCommandLine) words.push_back(given);
   words.insert(words.end(), {"--storage", result.storage, "--study", result.study});
+  words.insert(words.end(), {"--out", kLaunchFolder});
   const Setting* file = settings.find(Table::launch, "template");
   if (file != nullptr && file->file == kCommandLine) {
     words.insert(words.end(), {"--template", file->text});
@@ -93,8 +98,10 @@ void tell_result(const Settings& settings, const ProblemInput& input, const Plan
   TuneResult result{.plan = plan, .storage = study.store.path(), .study = study.ref.name};
   result.emit = emit_command(settings, result);
   if (plan.winner) {
-    result.launch = input.target->emit(
-        {.plan = launcher::plan_of(input.problem, *plan.winner, result.study), .user = input.user});
+    result.launch =
+        input.target->emit({.plan = launcher::plan_of(input.problem, *plan.winner, result.study),
+                            .out = kLaunchFolder,
+                            .user = input.user});
   }
   console.print(result_text(input.problem, result, console.result_paint()));
   console.print_json(result_json(input.problem, result));

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "command.h"
 #include "tests/support/fault.h"
 
@@ -138,7 +140,7 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
 
   auto emit = result["emit"].get<std::vector<std::string>>();
   emit.erase(emit.begin());
-  emit.insert(emit.begin() + 1, {"--out", "out"});
+  *(std::find(emit.begin(), emit.end(), "--out") + 1) = "out";
   const CommandResult emitted = run_command({folder_.path()}, emit);
   ASSERT_EQ(emitted.code, 0) << emitted.err;
   EXPECT_EQ(emitted.out, "OMP_NUM_THREADS=1 " + script_ + " 64 out/job.yaml\n");
@@ -245,6 +247,51 @@ TEST_F(CommandTuneProcess, RefusesThreadsThatAreNotThePlanners) {
   }
   EXPECT_EQ(run(probe + "--micro-batch 4 --environment OMP_NUM_THREADS=1" + given).code, 0)
       << "no contradiction";
+}
+
+/// What stands behind `key` on a line of the text.
+std::string line_behind(const std::string& text, const std::string& key) {
+  const std::size_t begin = text.find(key);
+  if (begin == std::string::npos) return "";
+  const std::size_t words = text.find_first_not_of(' ', begin + key.size());
+  return text.substr(words, text.find('\n', words) - words);
+}
+
+TEST_F(CommandTuneProcess, PrintsTwoLinesThatWorkOneAfterTheOther) {
+  const std::string own = "batch: {micro_batch}\n";
+  folder_.put("train.yaml", own);
+  folder_.put_script("read", "#!/bin/sh\ncat $2 >> seen\nexec ./train \"$@\"\n");
+  folder_.put("s.toml", R"(
+[cluster]
+device = "cpu"
+devices = 1
+threads = 1
+[job]
+target = "command"
+[launch]
+command = ["./read", "{micro_batch}", "{template}"]
+template = "train.yaml"
+[space]
+micro_batch = [4]
+[budget]
+no_benchmark = true
+probes = 1
+[storage]
+storage = "s.db"
+)");
+  const CommandResult tuned = run("tune s.toml");
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  const std::string emit = line_behind(tuned.out, "write the launch files:");
+  ASSERT_EQ(emit.find("planwright emit "), 0u) << tuned.out;
+  const CommandResult emitted = run(emit.substr(emit.find(' ') + 1));
+  EXPECT_EQ(emitted.code, 0) << emitted.err;
+  std::filesystem::remove(folder_ / "seen");
+  const std::string launch = line_behind(tuned.out, "then launch it:");
+  EXPECT_EQ(launch, "OMP_NUM_THREADS=1 ./read 4 launch/train.yaml");
+  const CommandPlace shell{folder_.path(), {{"PLANWRIGHT_REPORT", "/dev/null"}}, "/bin/sh"};
+  EXPECT_EQ(run_command(shell, {"-c", launch}).code, 0);
+  EXPECT_EQ(file_text(folder_ / "seen"), "batch: 4\n");
+  EXPECT_EQ(file_text(folder_ / "train.yaml"), own);
 }
 
 TEST_F(CommandTuneProcess, EndsWhenEveryPlanFailsAlikeAndSaysHowToGoOn) {
