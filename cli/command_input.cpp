@@ -151,11 +151,11 @@ void require_figures(const launcher::LogFormat& format, const Setting& place) {
 
 }  // namespace
 
-launcher::UserCommand read_user_command(const Settings& settings) {
+launcher::UserCommand read_user_command(const Settings& settings, launcher::UserCommand kept) {
   launcher::UserCommand user;
   const Setting* plan = settings.find(Table::candidate, "plan");
-  if (plan != nullptr && settings.find(Table::launch, "command") == nullptr) {
-    user = launcher::load_plan_command(plan->text);
+  if (settings.find(Table::launch, "command") == nullptr) {
+    user = plan == nullptr ? std::move(kept) : launcher::load_plan_command(plan->text);
   }
   if (const Setting* words = settings.find(Table::launch, "command")) user.words = words_of(*words);
   if (const Setting* flags = settings.find(Table::launch, "flags")) user.flags = all_flags(*flags);

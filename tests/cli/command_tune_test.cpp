@@ -163,7 +163,9 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
 
   const CommandResult other = run("emit -- " + script_ + " {micro_batch}");
   EXPECT_EQ(other.code, 2);
-  EXPECT_NE(other.err.find("is another command than the plan's, which is: " + script_),
+  EXPECT_NE(other.err.find("is another command than the plan's, which is taken if none "
+                           "is given: " +
+                           script_),
             std::string::npos)
       << other.err;
 }
@@ -292,6 +294,48 @@ storage = "s.db"
   EXPECT_EQ(run_command(shell, {"-c", launch}).code, 0);
   EXPECT_EQ(file_text(folder_ / "seen"), "batch: 4\n");
   EXPECT_EQ(file_text(folder_ / "train.yaml"), own);
+}
+
+TEST_F(CommandTuneProcess, AStudyBringsItsCommand) {
+  folder_.put("job.yaml", "batch: {micro_batch}\n");
+  const std::string words = script_ + " {micro_batch} {template}";
+  const std::string given = "--environment A=b --template job.yaml -- " + words;
+  ASSERT_EQ(run(kStudy + "--probes 1 --micro-batch 4 --study n --storage s.db " + given).code, 0);
+  ASSERT_EQ(run("emit --storage s.db --out a " + given).code, 0);
+  std::filesystem::rename(folder_ / "job.yaml", folder_ / "moved.yaml");
+  const CommandResult emitted = run("emit --storage s.db --study n --out b");
+  ASSERT_EQ(emitted.code, 0) << emitted.err;
+  EXPECT_EQ(emitted.out, "A=b OMP_NUM_THREADS=1 " + script_ + " 4 b/job.yaml\n");
+  EXPECT_EQ(file_text(folder_ / "a/plan.json"), file_text(folder_ / "b/plan.json"));
+
+  const CommandResult other = run("emit --storage s.db --study n -- ./other {micro_batch}");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_EQ(other.err.find("planwright: command line: -- = ./other '{micro_batch}': is another "
+                           "command than the plan's, which is taken if none is given: " +
+                           script_),
+            0u)
+      << other.err;
+  const CommandResult another =
+      run(("emit --storage s.db --study n --target command --devices 1 -- ./other {micro_batch}"));
+  EXPECT_EQ(another.code, 2);
+  EXPECT_NE(another.err.find("is another command than the plan's"), std::string::npos)
+      << another.err;
+
+  const CommandPlace python{folder_.path(), {}, "/usr/bin/env"};
+  const CommandResult forgotten = run_command(
+      python, {"python3", "-c",
+               "import sqlite3; c = sqlite3.connect('s.db'); c.execute(\"delete from "
+               "study_user_attributes where key = 'planwright:command'\"); c.commit()"});
+  ASSERT_EQ(forgotten.code, 0) << forgotten.err;
+  const CommandResult old = run("emit --storage s.db --study n --out c");
+  EXPECT_EQ(old.code, 2);
+  EXPECT_EQ(old.err.find("planwright: s.db: --target = command: needs the command behind --, which "
+                         "is: " +
+                         script_ + " '{micro_batch}' '{template}' ["),
+            0u)
+      << old.err;
+  folder_.put("job.yaml", "batch: {micro_batch}\n");
+  EXPECT_EQ(run("emit --storage s.db --study n --out c " + given).code, 0);
 }
 
 TEST_F(CommandTuneProcess, EndsWhenEveryPlanFailsAlikeAndSaysHowToGoOn) {
