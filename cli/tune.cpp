@@ -10,6 +10,7 @@
 #include "cli/console.h"
 #include "cli/host_room.h"
 #include "cli/infeasible.h"
+#include "cli/named_axes.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
@@ -21,6 +22,7 @@
 #include "cli/tune_session.h"
 #include "cli/verbs.h"
 #include "estimator/calibrate.h"
+#include "launcher/user_command_json.h"
 #include "studies/store.h"
 
 namespace planwright::cli {
@@ -42,6 +44,10 @@ const Verb kVerb{
     .takes_command = true,
 };
 
+/// Where the files of the best plan are written by the line that `tune` prints, and read from by
+/// the line below it: never among the user's own.
+constexpr const char* kLaunchFolder = "launch";
+
 /// A study that was made or found, and what was measured for it before.
 struct OpenStudy {
   studies::Store store;
@@ -49,9 +55,11 @@ struct OpenStudy {
   std::vector<Trial> history;
 };
 
-OpenStudy open_study(const Settings& settings, const Problem& problem, const Console& console) {
+OpenStudy open_study(const Settings& settings, const ProblemInput& input, const Console& console) {
   studies::Store store = studies::Store::open(storage_path(settings), studies::OpenMode::create);
-  const studies::StudyRef ref = store.open_study(study_name(settings, problem), problem);
+  const studies::StudyRef ref =
+      store.open_study(study_name(settings, input.problem), input.problem);
+  store.keep_command(ref, launcher::to_json(input.user));
   if (const int dead = store.fail_dead_owners(ref); dead > 0) {
     console.story(fmt::format("{} of a tuner that is gone: now failed, to be tried again",
                               counted(dead, "probe")));
@@ -89,31 +97,21 @@ void tell_start(const Problem& problem, const search::Space& space, const OpenSt
                             counted(static_cast<std::int64_t>(study.history.size()), "trial")));
 }
 
-/// What writes the files of the best plan; the user's own script or command is no part of a study.
-std::vector<std::string> emit_command(const Settings& settings, const TuneResult& result) {
-  std::vector<std::string> words{"planwright", "emit"};
-  const std::string given = command_setting(settings).file;
-  const launcher::UserCommand user = read_user_command(settings);
-  if (!user.words.empty() && given != kCommandLine) words.push_back(given);
-  words.insert(words.end(), {"--storage", result.storage, "--study", result.study});
-  const Setting* file = settings.find(Table::launch, "template");
-  if (file != nullptr && file->file == kCommandLine) {
-    words.insert(words.end(), {"--template", file->text});
-  }
-  if (!user.words.empty() && given == kCommandLine) {
-    words.emplace_back("--");
-    words.insert(words.end(), user.words.begin(), user.words.end());
-  }
-  return words;
+/// What writes the files of the best plan.
+std::vector<std::string> emit_command(const TuneResult& result) {
+  return {"planwright", "emit",       "--storage", result.storage,
+          "--study",    result.study, "--out",     kLaunchFolder};
 }
 
-void tell_result(const Settings& settings, const ProblemInput& input, const Plan& plan,
-                 const OpenStudy& study, const Console& console) {
+void tell_result(const ProblemInput& input, const Plan& plan, const OpenStudy& study,
+                 const Console& console) {
   TuneResult result{.plan = plan, .storage = study.store.path(), .study = study.ref.name};
-  result.emit = emit_command(settings, result);
+  result.emit = emit_command(result);
   if (plan.winner) {
-    result.launch = input.target->emit(
-        {.plan = launcher::plan_of(input.problem, *plan.winner, result.study), .user = input.user});
+    result.launch =
+        input.target->emit({.plan = launcher::plan_of(input.problem, *plan.winner, result.study),
+                            .out = kLaunchFolder,
+                            .user = input.user});
   }
   console.print(result_text(input.problem, result, console.result_paint()));
   console.print_json(result_json(input.problem, result));
@@ -192,8 +190,10 @@ int run_tune(const Arguments& arguments) {
   const ProblemInput& input = many.input;
   const search::Budget& budget = many.budget;
   refuse_shadow(line.settings, budget.scope);
+  require_named_axes(line.settings, input);
   const launcher::RunOptions options = read_run_options(line.settings, *input.target);
-  const search::Space space = search::enumerate(input.problem, input.traits(), many.space);
+  search::Space space = search::enumerate(input.problem, input.traits(), many.space);
+  explain_unnamed(input, space);
   console.warnings(input.warnings);
   require_devices_here(input);
   console.warnings(require_host_room(line.settings, input));
@@ -202,7 +202,7 @@ int run_tune(const Arguments& arguments) {
   try_emit(input, space.legal.front());
 
   on_signal(OnSignal::ask);
-  OpenStudy study = open_study(line.settings, input.problem, console);
+  OpenStudy study = open_study(line.settings, input, console);
   tell_start(input.problem, space, study, console);
   console.warnings(changed_files(input.user, study.history));
   const Calibration prior = read_prior(input, line.settings, Benchmark::run, console);
@@ -211,7 +211,7 @@ int run_tune(const Arguments& arguments) {
   const Plan plan = search::tune(input.problem, input.traits(), space, prior, study.history,
                                  session.hooks(), budget, line.common.seed);
 
-  tell_result(line.settings, input, plan, study, console);
+  tell_result(input, plan, study, console);
   if (interrupted()) {
     console.story("everything that was finished is recorded; the same command goes on from here");
     throw launcher::Interrupted();

@@ -164,10 +164,40 @@ std::vector<std::string> named_axes(const UserCommand& user) {
   return axes;
 }
 
+std::vector<std::string> tunable_axes() {
+  std::vector<std::string> names;
+  for (const Axis& axis : all_axes()) {
+    if (axis.support != nullptr) names.emplace_back(axis.name);
+  }
+  return names;
+}
+
+BrokenRule explained(const UserCommand& user, BrokenRule broken) {
+  const std::vector<std::string> named = named_axes(user);
+  for (const std::string& axis : tunable_axes()) {
+    if (broken.name != axis + "_supported") continue;
+    if (std::find(named.begin(), named.end(), axis) != named.end()) continue;
+    broken.fix = "the command has neither {" + axis + "} nor [launch.flags] " + axis;
+  }
+  return broken;
+}
+
 namespace {
+
+/// A template is filled for a word that names the copy.
+void require_use_of_templates(const UserCommand& user, const std::string& place) {
+  UserCommand line = user;
+  line.templates.clear();
+  if (user.templates.empty() || launcher::names_placeholder(line, kTemplate)) return;
+  throw InputError({place, "template", user.templates.front().path,
+                    "is read by nobody: put {template}, the path of its filled copy, into the "
+                    "command",
+                    ""});
+}
 
 /// {flags} stands for words, and {template} for a file.
 void require_places(const UserCommand& user, const std::string& place) {
+  require_use_of_templates(user, place);
   for (const std::string& word : user.words) {
     for (const std::string& name : launcher::placeholders_in(word)) {
       if (name == kFlags && word != "{flags}") {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/spec/rules.h"
 #include "estimator/spec/target_traits.h"
 #include "launcher/user_command.h"
 
@@ -12,10 +13,17 @@ namespace planwright::targets::command {
 /// The axes that the command, its flags or its template files name, in the order of the axes.
 std::vector<std::string> named_axes(const launcher::UserCommand& user);
 
+/// Those that a command may name in this version.
+std::vector<std::string> tunable_axes();
+
+/// Of a rule about an axis that may be named and is not: with what is missing in the place of the
+/// fix. Any other rule as it is.
+BrokenRule explained(const launcher::UserCommand& user, BrokenRule broken);
+
 /// The values that these axes can take; every other axis stays at its default. `place` is where the
 /// command stands, for messages. An InputError for a name that is neither an axis nor one of the
 /// other values that can be filled in, an axis that cannot be estimated yet, a value that is none
-/// of its axis.
+/// of its axis, a template that no word names.
 SupportedAxes supported_axes(const launcher::UserCommand& user, const std::string& place);
 
 /// The candidate's value of an axis, as its flag spells it.
