@@ -6,6 +6,7 @@ import ast
 import functools
 import linecache
 import sys
+import warnings
 
 
 def call_place(hook_caller):
@@ -51,7 +52,9 @@ def loops_in(code, line):
 def loops_of(file):
     """First and last lines of its loops, in the order of the former."""
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the text: Python has said them when it ran it
+            tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError, RecursionError):
         return []
     loops = (ast.For, ast.AsyncFor, ast.While)
