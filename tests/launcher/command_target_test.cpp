@@ -58,6 +58,12 @@ TEST(CommandTarget, RefusesWhatCannotBeFilledIn) {
        "template = a.yaml: is read by nobody: put {template}, the path of its filled copy, into "
        "the "
        "command; "},
+      {{.words = {"train", "{template}"}, .templates = {{"a.yaml", "me: {template}"}}},
+       "template a.yaml = {template}: is filled in in the words of the command only; "},
+      {{.words = {"train"}, .flags = {{"zero", {{"2", {"{flags}"}}}}}},
+       "[launch.flags] zero = {flags}: is filled in in the words of the command only; "},
+      {{.words = {"train"}, .flags = {{"zero", {{"2", {"{template}"}}}}}},
+       "[launch.flags] zero = {template}: is filled in in the words of the command only; "},
       {{.words = {"train"}, .flags = {{"zerro", {{"", {"-z"}}}}}},
        "[launch.flags] zerro: is not an axis of a plan; zero"},
       {{.words = {"train"}, .flags = {{"zero", {{"four", {"-z"}}}}}},

@@ -195,9 +195,35 @@ void require_use_of_templates(const UserCommand& user, const std::string& place)
                     ""});
 }
 
+/// What only the command's own words have is in no other `text` of `where`.
+void refuse_in(const std::string& where, const std::string& text, const std::string& name,
+               const std::string& place) {
+  const std::vector<std::string> names = launcher::placeholders_in(text);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return;
+  throw InputError(
+      {place, where, "{" + name + "}", "is filled in in the words of the command only", ""});
+}
+
+void require_places_of_others(const UserCommand& user, const std::string& place) {
+  for (const launcher::TemplateFile& file : user.templates) {
+    refuse_in("template " + file.path, file.text, kTemplate, place);
+    refuse_in("template " + file.path, file.text, kFlags, place);
+  }
+  for (const launcher::AxisFlags& flags : user.flags) {
+    const std::string where = "[launch.flags] " + flags.axis;
+    for (const auto& [value, words] : flags.words) {
+      for (const std::string& word : words) {
+        refuse_in(where, word, kFlags, place);
+        if (user.templates.empty()) refuse_in(where, word, kTemplate, place);
+      }
+    }
+  }
+}
+
 /// {flags} stands for words, and {template} for a file.
 void require_places(const UserCommand& user, const std::string& place) {
   require_use_of_templates(user, place);
+  require_places_of_others(user, place);
   for (const std::string& word : user.words) {
     for (const std::string& name : launcher::placeholders_in(word)) {
       if (name == kFlags && word != "{flags}") {
