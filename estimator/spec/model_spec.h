@@ -195,8 +195,7 @@ struct ModelSpec {
   std::optional<WeightFormat> checkpoint{};
   std::string
       uncounted{};  ///< keys of its configuration whose parts are not in here: an image tower
-  bool stand_in =
-      false;  ///< nothing is known of the model that is trained: this is one like others
+  bool stand_in = false;  ///< of the model that is trained nothing is known; this is one like it
   std::int64_t tower_parameters = 0;  ///< of the image tower and its projector beside the decoder
 
   bool operator==(const ModelSpec&) const = default;

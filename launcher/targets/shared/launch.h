@@ -68,9 +68,9 @@ launcher::EmittedFile launch_script(const launcher::EmitRequest& request, const 
                                     const launcher::LaunchConfig& config);
 
 /// Adds the environment and what every target's folder has: launch.sh with the command, plan.json
-/// (which
-/// `--plan` reads) and origin.json; the evidence; and a warning unless the plan's target version is
-/// one of `checked`, with which such files were tried, or differs from it in its last part only.
+/// (which `--plan` reads) and origin.json; the evidence; and a warning unless the plan's target
+/// version is one of `checked`, with which such files were tried, or differs from it in its last
+/// part only.
 launcher::LaunchConfig finished(launcher::LaunchConfig config, const launcher::EmitRequest& request,
                                 const std::vector<std::string>& checked);
 
