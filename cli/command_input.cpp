@@ -1,6 +1,6 @@
 #include "cli/command_input.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,6 +13,8 @@
 #include "launcher/logs/log_table.h"
 #include "launcher/logs/pattern.h"
 #include "launcher/plan_file.h"
+#include "launcher/shell.h"
+#include "launcher/targets/command/axes.h"
 
 namespace planwright::cli {
 namespace {
@@ -61,19 +63,16 @@ bool looks_like_program(const std::string& word) {
          !fs::is_regular_file(word, unreadable);
 }
 
-/// Words in one text, as `--checkpoint full`, or in a list.
+/// Words in one text, as a shell has them, or in a list.
 std::vector<std::string> flag_words(const toml::node& node, const Setting& place) {
   if (const toml::array* list = node.as_array()) return texts_of(*list, place);
   const auto text = node.value_exact<std::string>();
   if (!text) refuse(place, "must be words: a text, or a list of texts, in quotes");
-  std::vector<std::string> words;
-  std::size_t at = 0;
-  while ((at = text->find_first_not_of(' ', at)) != std::string::npos) {
-    const std::size_t end = std::min(text->find(' ', at), text->size());
-    words.push_back(text->substr(at, end - at));
-    at = end;
-  }
-  return words;
+  const auto words = launcher::shell_words(*text);
+  if (words) return *words;
+  refuse({*text, place.file, place.key},
+         "has a quote that is not closed, or ends in a backslash; a list of texts needs no quotes "
+         "of a shell");
 }
 
 launcher::AxisFlags axis_flags(const std::string& axis, const toml::node& node,
@@ -99,6 +98,17 @@ std::vector<launcher::AxisFlags> all_flags(const Setting& setting) {
     all.push_back(axis_flags(name, node, {"", setting.file, setting.key + "." + name}));
   }
   return all;
+}
+
+std::map<std::string, std::string> variables_of(const Setting& setting) {
+  auto variables = parse_pairs(setting);
+  for (const auto& [name, value] : variables) {
+    if (launcher::is_variable(name, value)) continue;
+    refuse({name, setting.file, setting.key},
+           "is no variable: its name must be letters, digits and underscores, without a digit in "
+           "front, and its value have no null character");
+  }
+  return variables;
 }
 
 bool is_time_or_memory(launcher::Field field) {
@@ -142,11 +152,11 @@ void require_figures(const launcher::LogFormat& format, const Setting& place) {
 
 }  // namespace
 
-launcher::UserCommand read_user_command(const Settings& settings) {
+launcher::UserCommand read_user_command(const Settings& settings, launcher::UserCommand kept) {
   launcher::UserCommand user;
   const Setting* plan = settings.find(Table::candidate, "plan");
-  if (plan != nullptr && settings.find(Table::launch, "command") == nullptr) {
-    user = launcher::load_plan_command(plan->text);
+  if (settings.find(Table::launch, "command") == nullptr) {
+    user = plan == nullptr ? std::move(kept) : launcher::load_plan_command(plan->text);
   }
   if (const Setting* words = settings.find(Table::launch, "command")) user.words = words_of(*words);
   if (const Setting* flags = settings.find(Table::launch, "flags")) user.flags = all_flags(*flags);
@@ -162,6 +172,9 @@ launcher::UserCommand read_user_command(const Settings& settings) {
   }
   if (const Setting* launcher = settings.find(Table::launch, "launcher")) {
     user.launcher = launcher->text;
+  }
+  if (const Setting* environment = settings.find(Table::launch, "environment")) {
+    user.environment = variables_of(*environment);
   }
   if (const Setting* observe = settings.find(Table::launch, "observe")) {
     user.observe = parse_toggle(*observe);
@@ -190,9 +203,37 @@ void require_startable(const Settings& settings, const launcher::Target& target,
          "--target command, for a whole command line");
 }
 
+void require_own_threads(const Settings& settings, const ClusterSpec& cluster) {
+  const Setting* given = settings.find(Table::launch, "environment");
+  if (given == nullptr || cluster.device.kind != DeviceKind::cpu) return;
+  const auto variables = parse_pairs(*given);
+  const auto threads = variables.find("OMP_NUM_THREADS");
+  if (threads == variables.end() || threads->second == std::to_string(cluster.threads_per_rank)) {
+    return;
+  }
+  refuse({threads->first + "=" + threads->second, given->file, given->key},
+         fmt::format("contradicts --threads, by which ranks on a CPU are estimated and started: {} "
+                     "each",
+                     cluster.threads_per_rank),
+         "--threads " + threads->second);
+}
+
 Setting command_setting(const Settings& settings) {
   const Setting* given = settings.find(Table::launch, "command");
   return given == nullptr ? Setting{"", kCommandLine, "--"} : *given;
+}
+
+void require_something_to_tune(const Settings& settings, const Problem& problem,
+                               const launcher::UserCommand& user) {
+  if (problem.target != kCommandTarget) return;
+  const bool divides =
+      problem.workload.global_batch > 0 && launcher::names_placeholder(user, "accumulation");
+  if (divides || !targets::command::named_axes(user).empty()) return;
+  const Setting place = command_setting(settings);
+  refuse({"", place.file, place.key},
+         fmt::format("names nothing of a plan, so that there is nothing to tune: put {{{}}} in it, "
+                     "as your script spells them, or the words for one into [launch.flags]",
+                     fmt::join(targets::command::tunable_axes(), "} or {")));
 }
 
 Setting setting_of_words(const std::vector<std::string>& words) {

@@ -1,15 +1,20 @@
 #pragma once
 
 #include "cli/settings.h"
+#include "estimator/spec/cluster_spec.h"
 #include "launcher/target.h"
 #include "launcher/user_command.h"
 
 namespace planwright::cli {
 
-/// What the user trains with, from behind `--`, from [launch] or from the --plan file; without
-/// words if nothing was given. In a file a word that names a file beside it means that one. An
-/// InputError for a template or a table that cannot be read.
-launcher::UserCommand read_user_command(const Settings& settings);
+/// What the user trains with, from behind `--`, from [launch] or from the --plan file, else `kept`;
+/// the other keys of [launch] come over that. In a file a word that names a file beside it means
+/// that one. An InputError for a template or a table that cannot be read.
+launcher::UserCommand read_user_command(const Settings& settings, launcher::UserCommand kept = {});
+
+/// Refuses threads in the environment that are not those of --threads, by which ranks on a CPU are
+/// estimated and started.
+void require_own_threads(const Settings& settings, const ClusterSpec& cluster);
 
 /// Where the command was given, for messages about it.
 Setting command_setting(const Settings& settings);
@@ -18,6 +23,10 @@ Setting command_setting(const Settings& settings);
 /// script that a framework's target starts itself.
 void require_startable(const Settings& settings, const launcher::Target& target,
                        const launcher::UserCommand& user);
+
+/// Refuses a command that every plan would start in the same words.
+void require_something_to_tune(const Settings& settings, const Problem& problem,
+                               const launcher::UserCommand& user);
 
 /// The same words in [launch]'s form, as `command` behind `--` is kept among the settings. An
 /// InputError if one of them is not UTF-8.

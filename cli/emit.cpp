@@ -14,6 +14,7 @@
 #include "launcher/config_diff.h"
 #include "launcher/other_plans.h"
 #include "launcher/shell.h"
+#include "launcher/user_command_json.h"
 #include "studies/history.h"
 #include "studies/store.h"
 
@@ -45,6 +46,23 @@ const Setting* problem_setting(const Settings& settings, std::string_view file =
   return nullptr;
 }
 
+/// A plan was measured with one command; of another it says nothing.
+void require_same_command(const std::string& given, const std::string& measured,
+                          const Settings& settings) {
+  if (given == measured) return;
+  const Setting place = command_setting(settings);
+  refuse({given, place.file, place.key},
+         "is another command than the plan's, which is taken if none is given: " + measured);
+}
+
+/// Studies and plan files of earlier versions have no command.
+void require_command(const launcher::EmitRequest& request) {
+  const Problem& problem = request.plan.problem;
+  if (problem.target != kCommandTarget || !request.user.words.empty()) return;
+  throw InputError({request.source, "--target", problem.target,
+                    "needs the command behind --, which is: " + problem.target_version, ""});
+}
+
 /// The study that is named, that belongs to the problem, or that is the only one of the file. One
 /// that is named must belong to the problem, where there is one.
 studies::StudyRef wanted_study(studies::Store& store, const Settings& settings) {
@@ -56,6 +74,12 @@ studies::StudyRef wanted_study(studies::Store& store, const Settings& settings) 
     return studies::find_study(store, given_study(settings));
   }
   const Problem problem = read_many_candidates(settings).input.problem;
+  if (problem.target == kCommandTarget && !given_study(settings).empty()) {
+    const Problem measured = studies::find_study(store, given_study(settings)).problem;
+    if (measured.target == kCommandTarget) {
+      require_same_command(problem.target_version, measured.target_version, settings);
+    }
+  }
   return studies::find_study(store, study_name(settings, problem), problem);
 }
 
@@ -69,8 +93,8 @@ studies::StudyTrial measured_trial(studies::Store& store, const studies::StudyRe
          best ? std::to_string(best->trial.number) : "");
 }
 
-studies::StudyTrial chosen_trial(studies::Store& store, const Settings& settings) {
-  const studies::StudyRef study = wanted_study(store, settings);
+studies::StudyTrial chosen_trial(studies::Store& store, const studies::StudyRef& study,
+                                 const Settings& settings) {
   if (const Setting* number = settings.find(Table::none, "trial")) {
     return measured_trial(store, study, *number);
   }
@@ -83,9 +107,14 @@ studies::StudyTrial chosen_trial(studies::Store& store, const Settings& settings
 
 launcher::EmitRequest emit_of_study(const Settings& settings) {
   studies::Store store = studies::Store::open(storage_path(settings), studies::OpenMode::read_only);
-  const studies::StudyTrial chosen = chosen_trial(store, settings);
-  return {.plan = launcher::plan_of(chosen.problem, chosen.trial, chosen.study),
-          .source = store.path()};
+  const studies::StudyRef study = wanted_study(store, settings);
+  const studies::StudyTrial chosen = chosen_trial(store, study, settings);
+  launcher::EmitRequest request{
+      .plan = launcher::plan_of(chosen.problem, chosen.trial, chosen.study),
+      .source = store.path()};
+  const Json kept = studies::kept_command(store, study);
+  if (!kept.is_null()) request.user = launcher::user_command_from_json(kept, store.path());
+  return request;
 }
 
 launcher::EmitRequest emit_of_file(const Settings& settings, const Setting& file) {
@@ -127,14 +156,6 @@ void move_to(const launcher::Target& target, const Setting& wanted, launcher::Pl
   plan.evidence = {};
 }
 
-/// A plan was measured with one command; of another it says nothing.
-void require_same_command(const launcher::Target& target, const launcher::EmitRequest& request) {
-  const std::string& measured = request.plan.problem.target_version;
-  if (target.traits.version == measured) return;
-  throw InputError({request.source, "target_version", target.traits.version,
-                    "is another command than the plan's, which is: " + measured, ""});
-}
-
 /// Gives the request the user's command, too.
 std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
                                                   launcher::EmitRequest& request) {
@@ -142,11 +163,17 @@ std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
   const Setting* given = settings.find(Table::job, "target");
   const Setting wanted =
       given == nullptr ? Setting{plan.problem.target, "the plan", "target"} : *given;
-  request.user = read_user_command(settings);
+  const bool moves = wanted.text != plan.problem.target;
+  request.user =
+      read_user_command(settings, moves ? launcher::UserCommand{} : std::move(request.user));
+  if (!moves) require_command(request);
   auto target = find_target(wanted, request.user, command_setting(settings));
   if (target->traits.name != plan.problem.target) move_to(*target, wanted, plan);
-  if (target->traits.name == kCommandTarget) require_same_command(*target, request);
+  if (target->traits.name == kCommandTarget) {
+    require_same_command(target->traits.version, plan.problem.target_version, settings);
+  }
   require_startable(settings, *target, request.user);
+  require_own_threads(settings, plan.problem.cluster);
   return target;
 }
 

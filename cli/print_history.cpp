@@ -111,7 +111,7 @@ std::string best_text(const std::vector<studies::StudyTrial>& trials, const Pain
   for (const studies::StudyTrial& each : trials) {
     const Measurement& measured = *each.trial.outcome.measurement();
     rows.push_back({rate_cell(&each.problem, measured.tokens_per_second_per_device),
-                    gib_text(measured.allocated_peak()), where_text(each.problem),
+                    peak_text(measured.allocated_peak()), where_text(each.problem),
                     fmt::format("{} #{}", each.study, each.trial.number),
                     describe(each.trial.candidate)});
   }

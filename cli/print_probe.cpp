@@ -128,6 +128,11 @@ std::string stage_table(const Candidate& candidate, const Estimate& estimate,
 std::string out_of_memory_text(const OutOfMemory& full) {
   const std::string account = full.account ? fmt::format(" of {}", word(*full.account)) : "";
   const std::string phase = full.phase ? fmt::format(" in {}", word(*full.phase)) : "";
+  if (full.requested == Bytes{}) {  // nobody asked: it is held against the device afterwards
+    return fmt::format("rank {} took {} GiB{}{}, more than the {} GiB that a plan may fill",
+                       full.rank, gib_text(full.allocated, full.capacity), account, phase,
+                       gib_text(full.capacity));
+  }
   return fmt::format("rank {} asked for {} GiB{}{}, with {} GiB of {} GiB in use", full.rank,
                      gib_text(full.requested, full.capacity), account, phase,
                      gib_text(full.allocated, full.capacity), gib_text(full.capacity));

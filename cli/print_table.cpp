@@ -46,6 +46,8 @@ std::string gib_text(Bytes bytes, Bytes scale) {
   return fmt::format("{:.{}f}", gib(bytes), gib(scale) < 1 ? 4 : 2);
 }
 
+std::string peak_text(Bytes peak) { return peak == Bytes{} ? "not known" : gib_text(peak); }
+
 std::string ms_text(Seconds seconds) {
   const double ms = 1e3 * seconds.value;
   return ms >= 10 ? fmt::format("{:.1f}", ms) : fmt::format("{:.3f}", ms);

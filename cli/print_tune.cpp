@@ -67,7 +67,7 @@ std::string runners_up_table(const Problem& problem, const Plan& plan, const Pai
     const Measurement& measured = *trial.outcome.measurement();
     rows.push_back({std::to_string(trial.number), rate_text(measured.tokens_per_second_per_device),
                     fmt::format("{:+.1f} %", 100 * (rate_of(trial) / rate_of(*plan.winner) - 1)),
-                    gib_text(measured.allocated_peak()), describe(trial.candidate)});
+                    peak_text(measured.allocated_peak()), describe(trial.candidate)});
   }
   return table_text({{"trial", Align::right},
                      {std::string(rate_unit(problem)), Align::right},
@@ -95,7 +95,7 @@ std::string summary_text(const TuneResult& result) {
                   counted(plan.counted, "candidate"), plan.seconds, plan.stopped);
   text += fmt::format("model error of the step time: {} before, {} after\n",
                       error_text(plan.error_before), error_text(plan.error_after));
-  if (plan.winner) {
+  if (plan.winner && plan.gain_left > 0) {
     text +=
         fmt::format("an untried plan is expected to gain at most {:.1f} %\n", 100 * plan.gain_left);
   }

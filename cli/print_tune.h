@@ -34,7 +34,7 @@ struct TuneResult {
   std::string storage;
   std::string study;
   std::vector<std::string> emit{};  ///< the command that writes the files of the launch
-  launcher::LaunchConfig launch{};  ///< of the winner, in the folder where `emit` writes it
+  launcher::LaunchConfig launch{};  ///< of the winner, in the folder that `emit` names
 };
 
 std::string result_text(const Problem& problem, const TuneResult& result, const Paint& paint);

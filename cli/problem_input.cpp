@@ -89,6 +89,7 @@ ProblemInput read_frame(const Settings& settings) {
   input.problem.model = read_model(settings, input.traits());
   ClusterInput cluster = read_cluster(settings);
   input.problem.cluster = std::move(cluster.cluster);
+  require_own_threads(settings, input.problem.cluster);
   input.devices_here = cluster.here;
   input.devices_from = devices_setting(settings);
   input.warnings = std::move(cluster.warnings);
@@ -188,6 +189,7 @@ ProblemInput input_of_plan(const launcher::PlanFile& plan, const Settings& setti
   input.target = find_target({plan.problem.target, file.text, "target"}, input.user,
                              command_setting(settings));
   require_startable(settings, *input.target, input.user);
+  require_own_threads(settings, plan.problem.cluster);
   if (plan.problem.target_version != input.traits().version ||
       plan.problem.traits_revision != input.traits().revision) {
     input.warnings.push_back(

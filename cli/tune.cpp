@@ -1,6 +1,7 @@
 #include "search/tune.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@
 #include "cli/tune_session.h"
 #include "cli/verbs.h"
 #include "estimator/calibrate.h"
+#include "launcher/user_command_json.h"
 #include "studies/store.h"
 
 namespace planwright::cli {
@@ -41,6 +43,10 @@ const Verb kVerb{
     .takes_command = true,
 };
 
+/// Where the files of the best plan are written by the line that `tune` prints, and read from by
+/// the line below it: never among the user's own.
+constexpr const char* kLaunchFolder = "launch";
+
 /// A study that was made or found, and what was measured for it before.
 struct OpenStudy {
   studies::Store store;
@@ -48,9 +54,11 @@ struct OpenStudy {
   std::vector<Trial> history;
 };
 
-OpenStudy open_study(const Settings& settings, const Problem& problem, const Console& console) {
+OpenStudy open_study(const Settings& settings, const ProblemInput& input, const Console& console) {
   studies::Store store = studies::Store::open(storage_path(settings), studies::OpenMode::create);
-  const studies::StudyRef ref = store.open_study(study_name(settings, problem), problem);
+  const studies::StudyRef ref =
+      store.open_study(study_name(settings, input.problem), input.problem);
+  store.keep_command(ref, launcher::to_json(input.user));
   if (const int dead = store.fail_dead_owners(ref); dead > 0) {
     console.story(fmt::format("{} of a tuner that is gone: now failed, to be tried again",
                               counted(dead, "probe")));
@@ -58,6 +66,25 @@ OpenStudy open_study(const Settings& settings, const Problem& problem, const Con
   std::vector<Trial> history = studies::conclusive_trials(store, ref);
   console.warnings(store.take_warnings());
   return {std::move(store), ref, std::move(history)};
+}
+
+/// A study does not see into the files of its command.
+std::vector<std::string> changed_files(const launcher::UserCommand& user,
+                                       const std::vector<Trial>& history) {
+  std::vector<std::string> warnings;
+  double last = 0;
+  for (const Trial& trial : history) last = std::max(last, trial.finished_unix_s);
+  for (const std::string& word : user.words) {
+    struct stat file {};
+    const bool newer = !history.empty() && ::stat(word.c_str(), &file) == 0 &&
+                       S_ISREG(file.st_mode) && static_cast<double>(file.st_mtim.tv_sec) > last;
+    if (!newer) continue;
+    warnings.push_back(
+        fmt::format("{} was changed after the last trial of this study, whose measurements are of "
+                    "the older one: begin another study (--study NAME) if it matters",
+                    word));
+  }
+  return warnings;
 }
 
 void tell_start(const Problem& problem, const search::Space& space, const OpenStudy& study,
@@ -69,31 +96,21 @@ void tell_start(const Problem& problem, const search::Space& space, const OpenSt
                             counted(static_cast<std::int64_t>(study.history.size()), "trial")));
 }
 
-/// What writes the files of the best plan; the user's own script or command is no part of a study.
-std::vector<std::string> emit_command(const Settings& settings, const TuneResult& result) {
-  std::vector<std::string> words{"planwright", "emit"};
-  const std::string given = command_setting(settings).file;
-  const launcher::UserCommand user = read_user_command(settings);
-  if (!user.words.empty() && given != kCommandLine) words.push_back(given);
-  words.insert(words.end(), {"--storage", result.storage, "--study", result.study});
-  const Setting* file = settings.find(Table::launch, "template");
-  if (file != nullptr && file->file == kCommandLine) {
-    words.insert(words.end(), {"--template", file->text});
-  }
-  if (!user.words.empty() && given == kCommandLine) {
-    words.emplace_back("--");
-    words.insert(words.end(), user.words.begin(), user.words.end());
-  }
-  return words;
+/// What writes the files of the best plan.
+std::vector<std::string> emit_command(const TuneResult& result) {
+  return {"planwright", "emit",       "--storage", result.storage,
+          "--study",    result.study, "--out",     kLaunchFolder};
 }
 
-void tell_result(const Settings& settings, const ProblemInput& input, const Plan& plan,
-                 const OpenStudy& study, const Console& console) {
+void tell_result(const ProblemInput& input, const Plan& plan, const OpenStudy& study,
+                 const Console& console) {
   TuneResult result{.plan = plan, .storage = study.store.path(), .study = study.ref.name};
-  result.emit = emit_command(settings, result);
+  result.emit = emit_command(result);
   if (plan.winner) {
-    result.launch = input.target->emit(
-        {.plan = launcher::plan_of(input.problem, *plan.winner, result.study), .user = input.user});
+    result.launch =
+        input.target->emit({.plan = launcher::plan_of(input.problem, *plan.winner, result.study),
+                            .out = kLaunchFolder,
+                            .user = input.user});
   }
   console.print(result_text(input.problem, result, console.result_paint()));
   console.print_json(result_json(input.problem, result));
@@ -172,6 +189,7 @@ int run_tune(const Arguments& arguments) {
   const ProblemInput& input = many.input;
   const search::Budget& budget = many.budget;
   refuse_shadow(line.settings, budget.scope);
+  require_something_to_tune(line.settings, input.problem, input.user);
   const launcher::RunOptions options = read_run_options(line.settings, *input.target);
   const search::Space space = search::enumerate(input.problem, input.traits(), many.space);
   console.warnings(input.warnings);
@@ -182,15 +200,16 @@ int run_tune(const Arguments& arguments) {
   try_emit(input, space.legal.front());
 
   on_signal(OnSignal::ask);
-  OpenStudy study = open_study(line.settings, input.problem, console);
+  OpenStudy study = open_study(line.settings, input, console);
   tell_start(input.problem, space, study, console);
+  console.warnings(changed_files(input.user, study.history));
   const Calibration prior = read_prior(input, line.settings, Benchmark::run, console);
   TuneSession session(input, study.store, study.ref, study.history, options, console,
                       line.common.seed);
   const Plan plan = search::tune(input.problem, input.traits(), space, prior, study.history,
                                  session.hooks(), budget, line.common.seed);
 
-  tell_result(line.settings, input, plan, study, console);
+  tell_result(input, plan, study, console);
   if (interrupted()) {
     console.story("everything that was finished is recorded; the same command goes on from here");
     throw launcher::Interrupted();

@@ -236,8 +236,9 @@ Estimate Pricer::estimate(const Candidate& candidate, const Quantities& q) const
                    .offload = {}};
   estimate.step_time = estimate.time.total();
   const double ranks_per_replica = static_cast<double>(candidate.world()) / candidate.dp;
+  const auto tokens = static_cast<double>(candidate.micro_batch * s.problem.workload.seq);
   estimate.tokens_per_second_per_device =
-      q.tokens * q.micro_batches / ranks_per_replica / estimate.step_time.value;
+      tokens * q.micro_batches / ranks_per_replica / estimate.step_time.value;
   if (const auto flops = known_peak(s.problem.cluster.device, s.problem.workload.recipe.compute)) {
     estimate.mfu = q.model_flops / ranks_per_replica / estimate.step_time.value / flops->value;
   }

@@ -91,7 +91,7 @@ StageTime<T> stage_time(const StageQuantities& s, double tokens, const ClusterSp
   StageTime<T> time{forward + backward,
                     work_time(s.recompute, tokens, v),
                     messages_time(s.waited, cluster, v),
-                    work_time(s.step, tokens, v),
+                    work_time(s.step, tokens, v) * v[Term::state_factor],
                     messages_time(s.messages, cluster, v),
                     s.optimizer_bytes * v[Term::state_factor] / v[Term::optimizer_rate] +
                         s.optimizer_launches * v[Term::kernel_overhead]};

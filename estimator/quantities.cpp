@@ -171,6 +171,17 @@ double model_flops_per_token(const ModelSpec& model, std::int64_t seq) {
   return weights + 12 * attention * static_cast<double>(seq);
 }
 
+/// What a sequence of an unknown model works like, which counts as one token: pretraining's usual
+/// least. How much of a step is there once and how much with each sequence follows from it, and is
+/// learned.
+constexpr std::int64_t kStandInSequence = 512;
+
+Problem as_it_works(Problem problem) {
+  const bool unknown = problem.model.stand_in && problem.workload.seq == 1;
+  if (unknown) problem.workload.seq = kStandInSequence;
+  return problem;
+}
+
 }  // namespace
 
 const PhaseBytes& largest_tensors(const StageQuantities& stage) {
@@ -262,8 +273,8 @@ struct QuantityTable::Rows {
 
 QuantityTable::QuantityTable(Problem problem, TargetTraits traits)
     : rows_(std::make_unique<Rows>()) {
-  rows_->flops_per_token = model_flops_per_token(problem.model, problem.workload.seq);
-  rows_->problem = std::move(problem);
+  rows_->problem = as_it_works(std::move(problem));
+  rows_->flops_per_token = model_flops_per_token(rows_->problem.model, rows_->problem.workload.seq);
   rows_->traits = std::move(traits);
 }
 

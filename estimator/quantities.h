@@ -78,7 +78,7 @@ const PhaseBytes& largest_tensors(const StageQuantities& stage);
 struct Quantities {
   std::vector<StageQuantities> stages;
   double micro_batches = 1;  ///< per step and rank
-  double tokens = 0;         ///< of one micro-batch
+  double tokens = 0;         ///< of one micro-batch, as the kernels have them
   Transport transport = Transport::gloo;
 
   /// What a step of all ranks of one replica is worth, recomputation not counted: 6 N + 12 L a s

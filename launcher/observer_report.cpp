@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/text_file.h"
@@ -110,6 +111,12 @@ void note_versions(const Line& line, ObservedProcess& process) {
   }
 }
 
+/// Steps that are counted anew from 1 take the place of those before: they were parts of one.
+void note_step(ObservedStep step, ObservedProcess& process) {
+  if (step.step == 1) process.steps.clear();
+  process.steps.push_back(std::move(step));
+}
+
 /// A forked process says `start` again, in a file of its own: what stands before it is its
 /// parent's.
 void note(const Line& line, ObservedProcess& process) {
@@ -122,7 +129,7 @@ void note(const Line& line, ObservedProcess& process) {
   process.pid = whole(line, "pid").value_or(0);
   note_versions(line, process);
   if (kind == "step") {
-    process.steps.push_back(step_of(line));
+    note_step(step_of(line), process);
     process.memory_source = text(line, "memory_source");
     if (const std::string name = text(line, "device_name"); !name.empty()) {
       process.device_name = name;

@@ -118,7 +118,7 @@ Json to_json(const PlanFile& plan) {
 
 Json plan_file_json(const PlanFile& plan, const UserCommand& user) {
   Json json = to_json(plan);
-  if (!user.words.empty()) json["command"] = to_json(user);
+  if (!user.words.empty() || !user.environment.empty()) json["command"] = to_json(user);
   return json;
 }
 

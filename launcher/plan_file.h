@@ -38,7 +38,7 @@ struct PlanFile {
 PlanFile plan_of(const Problem& problem, const Trial& trial, const std::string& study);
 
 Json to_json(const PlanFile& plan);
-/// The same with the user's command, where there is one.
+/// The same with the user's command and environment, where there are any.
 Json plan_file_json(const PlanFile& plan, const UserCommand& user);
 /// An InputError if it is not a plan, or one that cannot be computed with.
 PlanFile plan_file_from_json(const Json& json, const std::string& source);

@@ -22,7 +22,10 @@ std::vector<Outcome> measure_with_worker(const std::vector<PlanJob>& jobs, int r
     train.push_back(
         make_train_job(job.problem, job.candidate, job.scope, job.target.traits, job.seed));
   }
-  return run_in_turns(train, rounds, options);
+  RunOptions with = options;
+  const auto& own = jobs.front().user.environment;
+  with.environment.insert(own.begin(), own.end());
+  return run_in_turns(train, rounds, with);
 }
 
 LaunchConfig launch_config(const PlanJob& job, const std::string& folder) {

@@ -53,7 +53,79 @@ std::string script_word(const std::string& word, const ScriptPaths& paths) {
   return shell_word(word);
 }
 
+/// Reads words one character after the other.
+class WordReader {
+ public:
+  explicit WordReader(std::string_view text) : text_(text) {}
+
+  /// Null behind the last; false in `closed` if the text ends within a word's quotes.
+  std::optional<std::string> next(bool& closed) {
+    constexpr std::string_view kBlanks = " \t\n";
+    at_ = std::min(text_.find_first_not_of(kBlanks, at_), text_.size());
+    if (at_ == text_.size()) return std::nullopt;
+    std::string word;
+    while (closed && at_ < text_.size() && kBlanks.find(text_[at_]) == kBlanks.npos) {
+      const char each = text_[at_++];
+      if (each == '\'') {
+        closed = single_quoted(word);
+      } else if (each == '"') {
+        closed = double_quoted(word);
+      } else if (each == '\\') {
+        closed = escaped(word, "");
+      } else {
+        word += each;
+      }
+    }
+    return word;
+  }
+
+ private:
+  bool single_quoted(std::string& word) {
+    const std::size_t end = text_.find('\'', at_);
+    if (end == text_.npos) return false;
+    word += text_.substr(at_, end - at_);
+    at_ = end + 1;
+    return true;
+  }
+
+  bool double_quoted(std::string& word) {
+    while (at_ < text_.size()) {
+      const char each = text_[at_++];
+      if (each == '"') return true;
+      if (each != '\\') {
+        word += each;
+      } else if (!escaped(word, "$`\"\\\n")) {
+        return false;
+      }
+    }
+    return false;
+  }
+
+  /// What follows a backslash, which stays before all but `special`, if there are any.
+  bool escaped(std::string& word, std::string_view special) {
+    if (at_ == text_.size()) return false;
+    const char each = text_[at_++];
+    if (!special.empty() && special.find(each) == special.npos) word += '\\';
+    if (each != '\n') word += each;
+    return true;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
 }  // namespace
+
+std::optional<std::vector<std::string>> shell_words(std::string_view text) {
+  WordReader reader(text);
+  std::vector<std::string> words;
+  bool closed = true;
+  while (std::optional<std::string> word = reader.next(closed)) {
+    if (!closed) return std::nullopt;
+    words.push_back(*std::move(word));
+  }
+  return words;
+}
 
 std::string shell_line(const std::vector<std::string>& argv,
                        const std::map<std::string, std::string>& environment) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace planwright::launcher {
@@ -9,6 +11,11 @@ namespace planwright::launcher {
 /// One command line for a POSIX shell; words that need it in quotes.
 std::string shell_line(const std::vector<std::string>& argv,
                        const std::map<std::string, std::string>& environment = {});
+
+/// The words that a POSIX shell makes of `text`, whose quotes and backslashes mean what they mean
+/// there; nothing is expanded, so that `$` and `*` stand for themselves. nullopt if a quote is not
+/// closed, or a backslash has nothing behind it.
+std::optional<std::vector<std::string>> shell_words(std::string_view text);
 
 /// How a script finds its paths wherever it is called from.
 struct ScriptPaths {

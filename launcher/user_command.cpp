@@ -6,6 +6,14 @@
 
 namespace planwright::launcher {
 
+bool is_variable(std::string_view name, std::string_view value) {
+  constexpr std::string_view kDigits = "0123456789";
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+  return !name.empty() && kDigits.find(name.front()) == kDigits.npos &&
+         name.find_first_not_of(kPlain) == name.npos && value.find('\0') == value.npos;
+}
+
 std::vector<std::string> placeholders_in(const UserCommand& user) {
   std::vector<std::string> names;
   const auto look = [&](const std::string& text) {

@@ -34,8 +34,14 @@ struct UserCommand {
   std::vector<LogFormat> logs{};  ///< before the target's own
   bool observe = true;
   std::string launcher{};  ///< what starts the ranks; empty: the target's usual one
+  /// For a probe and the launch alike, beside what the target sets.
+  std::map<std::string, std::string> environment{};
   bool operator==(const UserCommand&) const = default;
 };
+
+/// Whether a shell can set it: a name of letters, digits and underscores, no digit first, and a
+/// value without a null character.
+bool is_variable(std::string_view name, std::string_view value);
 
 /// Of a run: its steps, warm-up included.
 constexpr const char* kStepsName = "steps";

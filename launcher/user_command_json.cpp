@@ -36,9 +36,31 @@ Json to_json(const UserCommand& user) {
     templates.push_back({{"path", each.path}, {"text", each.text}});
   }
   for (const LogFormat& each : user.logs) logs.push_back(to_json(each));
-  return {{"words", user.words}, {"flags", flags},          {"templates", templates},
-          {"logs", logs},        {"observe", user.observe}, {"launcher", user.launcher}};
+  return {{"words", user.words},
+          {"flags", flags},
+          {"templates", templates},
+          {"logs", logs},
+          {"observe", user.observe},
+          {"launcher", user.launcher},
+          {"environment", user.environment}};
 }
+
+namespace {
+
+/// Plans of earlier versions have none.
+std::map<std::string, std::string> environment_from_json(const Json& json,
+                                                         const std::string& source) {
+  std::map<std::string, std::string> environment;
+  if (!json.contains("environment")) return environment;
+  json.at("environment").get_to(environment);
+  for (const auto& [name, value] : environment) {
+    if (is_variable(name, value)) continue;
+    throw InputError({source, "command.environment", name, "is no variable of a shell", ""});
+  }
+  return environment;
+}
+
+}  // namespace
 
 UserCommand user_command_from_json(const Json& json, const std::string& source) {
   try {
@@ -53,6 +75,7 @@ UserCommand user_command_from_json(const Json& json, const std::string& source) 
     for (const Json& each : json.at("logs")) user.logs.push_back(log_format_from_json(each));
     json.at("observe").get_to(user.observe);
     json.at("launcher").get_to(user.launcher);
+    user.environment = environment_from_json(json, source);
     return user;
   } catch (const Json::exception& error) {
     throw InputError({source, "command", "",

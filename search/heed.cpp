@@ -4,6 +4,9 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
+
+#include "estimator/shape_error.h"
 
 namespace planwright::search {
 namespace {
@@ -47,6 +50,23 @@ void heed_surprises(Ranking& ranking, const std::vector<Trial>& history) {
   }
   const double growth = std::sqrt(std::max(1.0, squares / weight));
   for (estimator::Figures& each : ranking.figures) each.time_rel *= growth;
+}
+
+void heed_shape(Ranking& ranking, const Space& space, const Evidence& evidence,
+                const std::vector<Trial>& history) {
+  std::vector<estimator::Miss> misses;
+  for (const std::size_t i : evidence.measured) {
+    const Trial& trial = history[*evidence.seen[i].measured];
+    const double step = space.comparable(i, trial.outcome.measurement()->step_time_s);
+    misses.push_back({space.legal[i], std::log(step / ranking.figures[i].step_time.value)});
+  }
+  const estimator::ShapeError error(std::move(misses));
+  for (std::size_t i = 0; i < ranking.figures.size(); ++i) {
+    estimator::Figures& each = ranking.figures[i];
+    const auto [mean, sd] = error.at(space.legal[i]);
+    each.step_time = each.step_time * std::exp(mean);
+    each.time_rel = std::hypot(each.time_rel, sd);
+  }
 }
 
 }  // namespace planwright::search

@@ -26,4 +26,9 @@ void heed_surprises(Ranking& ranking, const std::vector<Trial>& history);
 
 constexpr double kSpreadPriorWeight = 2;
 
+/// Corrects and widens the times of a stand-in's plans by what was measured of others
+/// (estimator::ShapeError): its time grows with the micro-batch like itself, not like the model.
+void heed_shape(Ranking& ranking, const Space& space, const Evidence& evidence,
+                const std::vector<Trial>& history);
+
 }  // namespace planwright::search

@@ -53,6 +53,7 @@ Round assess(const Setting& setting, const std::vector<Trial>& history) {
   Evidence evidence = gather(setting.space, history, setting.budget.scope);
   heed_out_of_memory(ranking, evidence);
   heed_surprises(ranking, history);
+  if (setting.problem.model.stand_in) heed_shape(ranking, setting.space, evidence, history);
   Pruned pruned = prune(ranking, evidence);
   const Outlook ahead = outlook(ranking, evidence, pruned, setting.budget.margin);
   return {std::move(calibration), std::move(pricer), std::move(ranking),

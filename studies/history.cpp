@@ -194,4 +194,10 @@ StudyRef find_study(Store& store, const std::string& name, const Problem& proble
   return study;
 }
 
+Json kept_command(Store& store, const StudyRef& study) {
+  Database& database = store.database();
+  const auto text = database.read([&] { return stored_command(database, study); });
+  return text ? parse_json(*text, fmt::format("{}, study {}", store.path(), study.name)) : Json();
+}
+
 }  // namespace planwright::studies

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/spec/json.h"
 #include "estimator/spec/problem.h"
 #include "estimator/spec/trial.h"
 #include "studies/store.h"
@@ -53,5 +54,8 @@ StudyRef find_study(Store& store, const std::string& name);
 
 /// The same; an InputError that names the first difference if it was made for another problem.
 StudyRef find_study(Store& store, const std::string& name, const Problem& problem);
+
+/// What Store::keep_command kept; null if nothing, as in a study of an earlier version.
+Json kept_command(Store& store, const StudyRef& study);
 
 }  // namespace planwright::studies

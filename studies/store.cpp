@@ -183,6 +183,13 @@ StudyRef Store::open_study(const std::string& name, const Problem& problem) {
   });
 }
 
+void Store::keep_command(const StudyRef& study, const Json& command) {
+  database_->write([&] {
+    require_study(*database_, study);
+    put_command(*database_, study, command);
+  });
+}
+
 std::int64_t Store::claim(const StudyRef& study, const Proposal& proposal) {
   const Trial trial = claimed_trial(study, proposal, options_.now());
   return database_->write([&] {

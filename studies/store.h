@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/spec/json.h"
 #include "estimator/spec/problem.h"
 #include "estimator/spec/trial.h"
 
@@ -61,6 +62,9 @@ class Store {
   /// Makes the study or resumes it. A study holds one Problem: another one is an InputError that
   /// names the first differing field and both values, and so is a study that somebody else made.
   StudyRef open_study(const std::string& name, const Problem& problem);
+
+  /// Keeps what the study's plans are started with (kept_command), in the place of what was kept.
+  void keep_command(const StudyRef& study, const Json& command);
 
   /// First commit: a RUNNING row with parameters, prediction and owner. Returns its number, which
   /// counts from 0 without gap or duplicate however many processes claim.

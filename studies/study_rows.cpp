@@ -14,6 +14,7 @@ namespace planwright::studies {
 namespace {
 
 constexpr const char* kProblemKey = "planwright:problem";
+constexpr const char* kCommandKey = "planwright:command";
 
 /// Of the column in every database but SQLite, where it is not enforced.
 constexpr std::size_t kMaxName = 512;
@@ -114,6 +115,14 @@ StudyRef insert_study(Database& database, const std::string& name, const Problem
   put_attribute(database, AttributeTable::study_user, study.id, kProblemKey, study.problem_hash);
   describe_study(database, study.id, problem);
   return study;
+}
+
+void put_command(Database& database, const StudyRef& study, const Json& command) {
+  put_attribute(database, AttributeTable::study_user, study.id, kCommandKey, command);
+}
+
+std::optional<std::string> stored_command(Database& database, const StudyRef& study) {
+  return attribute(database, AttributeTable::study_user, study.id, kCommandKey);
 }
 
 void require_problem(Database& database, const std::string& study, const std::string& hash,

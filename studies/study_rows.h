@@ -37,6 +37,10 @@ StudyRef insert_study(Database& database, const std::string& name, const Problem
 /// The study as it was left; an InputError if it is somebody else's or holds another problem.
 StudyRef resumed_study(Database& database, const StudyRow& study, const Problem& problem);
 
+/// What Store::keep_command keeps, as JSON text; nullopt if it never did.
+void put_command(Database& database, const StudyRef& study, const Json& command);
+std::optional<std::string> stored_command(Database& database, const StudyRef& study);
+
 /// An InputError that names the first difference if `hash` is not the hash of `problem`.
 void require_problem(Database& database, const std::string& study, const std::string& hash,
                      const Problem& problem);

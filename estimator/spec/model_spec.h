@@ -194,9 +194,8 @@ struct ModelSpec {
   /// What its checkpoint stores the linear layers as, where that is not the arithmetic's type.
   std::optional<WeightFormat> checkpoint{};
   std::string
-      uncounted{};  ///< keys of its configuration whose parts are not in here: an image tower
-  bool stand_in =
-      false;  ///< nothing is known of the model that is trained: this is one like others
+      uncounted{};        ///< keys of its configuration whose parts are not in here: an image tower
+  bool stand_in = false;  ///< of the model that is trained nothing is known; this is one like it
   std::int64_t tower_parameters = 0;  ///< of the image tower and its projector beside the decoder
 
   bool operator==(const ModelSpec&) const = default;

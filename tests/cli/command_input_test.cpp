@@ -30,6 +30,7 @@ observe = false
 [launch.flags]
 tp = "--tp {tp}"
 zero = { 2 = ["--no reshard"], 3 = "" }
+recompute = "--name 'a b'  \"it's\"\tc\\ d ''"
 [launch.log]
 lines = ["took {step_s} s"]
 )");
@@ -37,10 +38,12 @@ lines = ["took {step_s} s"]
             (Words{"torchrun", std::filesystem::path(folder / "train.py").lexically_normal(),
                    "--mb", "{micro_batch}"}))
       << "a word that names a file beside the settings is that file";
-  ASSERT_EQ(user.flags.size(), 2u);
-  EXPECT_EQ(user.flags[0].words.at(""), (Words{"--tp", "{tp}"}));
-  EXPECT_EQ(user.flags[1].words.at("2"), Words{"--no reshard"});
-  EXPECT_EQ(user.flags[1].words.at("3"), Words{});
+  ASSERT_EQ(user.flags.size(), 3u);
+  EXPECT_EQ(user.flags[0].words.at(""), (Words{"--name", "a b", "it's", "c d", ""}))
+      << "a shell's words";
+  EXPECT_EQ(user.flags[1].words.at(""), (Words{"--tp", "{tp}"}));
+  EXPECT_EQ(user.flags[2].words.at("2"), Words{"--no reshard"});
+  EXPECT_EQ(user.flags[2].words.at("3"), Words{});
   ASSERT_EQ(user.templates.size(), 1u);
   EXPECT_EQ(user.templates[0].text, "tp: {tp}\n");
   EXPECT_FALSE(user.observe);
@@ -75,6 +78,9 @@ TEST(UserCommand, WrongTablesAreNamed) {
       {"[launch]\nflags = \"--x\"", "[launch] flags", "must be a table"},
       {"[launch.flags]\nzero = 3", "[launch] flags.zero", "must be words"},
       {"[launch.flags.zero]\n3 = 3", "[launch] flags.zero.3", "must be words"},
+      {"[launch.flags]\nzero = { 2 = \"--name 'a\" }", "[launch] flags.zero.2", "not closed"},
+      {"[launch.flags]\ntp = '--name \"a'", "[launch] flags.tp", "not closed"},
+      {"[launch.flags]\ntp = '--name a\\'", "[launch] flags.tp", "ends in a backslash"},
       {"[launch.flags.zero]", "[launch] flags.zero", "at least one value"},
       {"[launch]\ntemplate = \"none.yaml\"", "", "no such file"},
       {"[launch.log]\nlines = [\"{stepp}\"]", "", ""},
@@ -86,6 +92,9 @@ TEST(UserCommand, WrongTablesAreNamed) {
       {"[launch]\nenvironment = { A = 1 }", "[launch] environment.A", "one text in quotes"},
       {"[launch]\nenvironment = { A = [\"x\"] }", "[launch] environment.A", "one text in quotes"},
       {"[launch]\nenvironment = { A = \"b,c\" }", "[launch] environment.A", "without commas"},
+      {"[launch]\nenvironment = { \"A;id\" = \"b\" }", "[launch] environment", "is no variable"},
+      {"[launch]\nenvironment = { 1A = \"b\" }", "[launch] environment", "is no variable"},
+      {"[launch]\nenvironment = { A = \"b\\u0000\" }", "[launch] environment", "is no variable"},
       {"[launch]\nenvironment = [\"A=b\"]", "[launch] environment", "table of names and texts"},
       {"[launch]\nobserve = \"maybe\"", "[launch] observe", "on or off"},
   };

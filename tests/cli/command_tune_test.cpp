@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
 #include "command.h"
 #include "tests/support/fault.h"
 
@@ -76,6 +80,38 @@ TEST_F(CommandTuneProcess, MakesUpNoTokensForAnUnknownModel) {
   EXPECT_NE(known.out.find("110703 tokens/s/device"), std::string::npos) << known.out;
 }
 
+/// Nothing is known of the model, so that neither its largest nor its first micro-batch says where
+/// it is fastest: 50 ms and half a millisecond per sample squared; and 30 ms per sample up to 16,
+/// then 50.
+TEST_F(CommandTuneProcess, FindsTheFastestMicroBatchHoweverTheModelGrows) {
+  const std::string head = R"(#!/bin/sh
+us=)";
+  const std::string tail = R"(
+printf '{"step_time_s": %d.%06d}' $(($us / 1000000)) $(($us % 1000000)) > "$PLANWRIGHT_REPORT"
+)";
+  const std::string squared =
+      folder_.put_script("squared", head + "$((50000 + 500 * $1 * $1))" + tail);
+  const std::string cliff =
+      folder_.put_script("cliff", head + "$((10000 + $1 * ($1 > 16 ? 50000 : 30000)))" + tail);
+  const auto best = [&](const std::string& script) {
+    const CommandResult tuned =
+        run(kStudy + "--memory 64GiB --storage " + script + ".db -- " + script + " {micro_batch}");
+    return json_lines(tuned.out).back()["candidate"]["micro_batch"];
+  };
+  EXPECT_EQ(best(squared), 8);
+  EXPECT_EQ(best(cliff), 16);
+}
+
+TEST_F(CommandTuneProcess, SaysThatTheScriptIsAnotherThanWasMeasured) {
+  const std::string line =
+      kStudy + "--memory 1GiB --probes 1 --micro-batch 8 -- " + script_ + " {micro_batch}";
+  ASSERT_EQ(run(line).code, 0);
+  EXPECT_EQ(run(line).err.find("was changed"), std::string::npos);
+  const auto later = std::filesystem::file_time_type::clock::now() + std::chrono::seconds(10);
+  std::filesystem::last_write_time(script_, later);
+  EXPECT_NE(run(line).err.find(script_ + " was changed after the last trial"), std::string::npos);
+}
+
 TEST_F(CommandTuneProcess, HasTheAxesOfItsFlags) {
   folder_.put("study.toml", R"(
 [cluster]
@@ -100,6 +136,33 @@ probes = 4
   EXPECT_NE(file_text(folder_ / "runs").find(" --again\n"), std::string::npos);
 }
 
+TEST_F(CommandTuneProcess, HasNothingToTuneInACommandThatNamesNoAxis) {
+  const std::string bare = " -- " + script_ + " 8 --steps={steps} {dp}";
+  const CommandResult tuned = run(kStudy + bare);
+  EXPECT_EQ(tuned.code, 2);
+  EXPECT_EQ(tuned.err.find("planwright: command line: --: names nothing of a plan, so that there "
+                           "is nothing to tune: put {tp} or {pp} or"),
+            0u)
+      << tuned.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+  EXPECT_EQ(run("probe --target command --device cpu --devices 1 --threads 1" + bare).code, 0);
+  EXPECT_EQ(run(kStudy + "--probes 1 --global-batch 8 -- " + script_ + " {accumulation}").code, 0)
+      << "a micro-batch that follows from the global batch";
+}
+
+TEST_F(CommandTuneProcess, SaysWhichAxisTheCommandLacks) {
+  const std::string lacks = "the command names zero neither in braces nor in [launch.flags]";
+  const std::string command = " -- " + script_ + " {micro_batch}";
+  const CommandResult tuned = run(kStudy + "--zero 2" + command);
+  EXPECT_EQ(tuned.code, 3);
+  EXPECT_NE(tuned.err.find("does not support zero 2; " + lacks), std::string::npos) << tuned.err;
+  const CommandResult probed =
+      run("probe --target command --device cpu --devices 1 --threads 1 --micro-batch 8 --zero 2" +
+          command);
+  EXPECT_EQ(probed.code, 2);
+  EXPECT_NE(probed.err.find(lacks), std::string::npos) << probed.err;
+}
+
 TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
   folder_.put("job.yaml", "batch: {micro_batch}\n");
   folder_.put("used.yaml", "batch: 3\nown: 1\n");
@@ -111,7 +174,7 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
 
   auto emit = result["emit"].get<std::vector<std::string>>();
   emit.erase(emit.begin());
-  emit.insert(emit.begin() + 1, {"--out", "out"});
+  *(std::find(emit.begin(), emit.end(), "--out") + 1) = "out";
   const CommandResult emitted = run_command({folder_.path()}, emit);
   ASSERT_EQ(emitted.code, 0) << emitted.err;
   EXPECT_EQ(emitted.out, "OMP_NUM_THREADS=1 " + script_ + " 64 out/job.yaml\n");
@@ -132,11 +195,181 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
   EXPECT_EQ(json_lines(compared.out).back()["diff_own"], Json::parse(R"(["own"])"));
   EXPECT_EQ(compared.err, "") << "what is to be done for a launch is not asked";
 
-  const CommandResult other = run("emit --template job.yaml -- " + script_ + " {micro_batch}");
+  const CommandResult other = run("emit -- " + script_ + " {micro_batch}");
   EXPECT_EQ(other.code, 2);
-  EXPECT_NE(other.err.find("is another command than the plan's, which is: " + script_),
+  EXPECT_NE(other.err.find("is another command than the plan's, which is taken if none "
+                           "is given: " +
+                           script_),
             std::string::npos)
       << other.err;
+}
+
+TEST_F(CommandTuneProcess, LaunchesInTheEnvironmentInWhichItMeasured) {
+  folder_.put_script("greet", "#!/bin/sh\necho \"$GREETING\" >> greetings\nexec ./train \"$@\"\n");
+  const auto study = [](const std::string& greeting) {
+    return R"(
+[cluster]
+device = "cpu"
+devices = 1
+threads = 1
+[job]
+target = "command"
+[launch]
+command = ["./greet", "{micro_batch}"]
+environment = { GREETING = ")" +
+           greeting + R"(" }
+[space]
+micro_batch = [4]
+[budget]
+no_benchmark = true
+probes = 1
+)";
+  };
+  const std::string greeting = "it's $(touch owned) `id`; \"";
+  folder_.put("study.toml", study("it's $(touch owned) `id`; \\\""));
+  const auto last_greeting = [&] {
+    std::string said = file_text(folder_ / "greetings");
+    std::filesystem::remove(folder_ / "greetings");
+    return said.substr(said.rfind('\n', said.size() - 2) + 1);
+  };
+  const CommandResult tuned = run("tune study.toml --json");
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_EQ(last_greeting(), greeting + "\n");
+  const Json environment{{"GREETING", greeting}, {"OMP_NUM_THREADS", "1"}};
+  EXPECT_EQ(json_lines(tuned.out).back()["environment"], environment);
+
+  const CommandResult emitted = run("emit study.toml --out out");
+  ASSERT_EQ(emitted.code, 0) << emitted.err;
+  const std::map<std::string, std::string> report{{"PLANWRIGHT_REPORT", "/dev/null"}};
+  const std::string launch = folder_ / "out/launch.sh";
+  EXPECT_EQ(run_command({folder_.path(), report, launch}, {}).code, 0);
+  EXPECT_EQ(last_greeting(), greeting + "\n") << "launch.sh";
+  EXPECT_EQ(run_command({folder_.path(), report, "/bin/sh"}, {"-c", emitted.out}).code, 0);
+  EXPECT_EQ(last_greeting(), greeting + "\n") << "the line";
+  EXPECT_EQ(Json::parse(file_text(folder_ / "out/origin.json"))["environment"], environment);
+  const CommandResult probed = run("probe --plan out/plan.json");
+  EXPECT_EQ(probed.code, 0) << probed.err;
+  EXPECT_EQ(probed.err.find("was made for version"), std::string::npos) << probed.err;
+  EXPECT_EQ(last_greeting(), greeting + "\n") << "probe --plan";
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "owned"));
+
+  const CommandResult other = run("emit --plan out/plan.json --out b --environment GREETING=no");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("is another command than the plan's"), std::string::npos) << other.err;
+  folder_.put("study.toml", study("no"));
+  ASSERT_EQ(run("tune study.toml").code, 0);
+  EXPECT_EQ(last_greeting(), "no\n") << "another study, which is measured";
+}
+
+TEST_F(CommandTuneProcess, RefusesThreadsThatAreNotThePlanners) {
+  using namespace std::string_literals;
+  const std::string given = " -- " + script_ + " {micro_batch}";
+  const std::string rule =
+      "planwright: command line: --environment = OMP_NUM_THREADS=3: contradicts --threads, by "
+      "which "
+      "ranks on a CPU are estimated and started: 1 each; did you mean --threads 3?\n";
+  const std::string probe = "probe --target command --device cpu --devices 1 --threads 1 ";
+  ASSERT_EQ(run(kStudy + "--probes 1 --micro-batch 4" + given).code, 0);
+  ASSERT_EQ(run("emit --out a" + given).code, 0);
+  for (const std::string& line :
+       {kStudy + "--environment OMP_NUM_THREADS=3" + given,
+        probe + "--micro-batch 4 --environment OMP_NUM_THREADS=3" + given,
+        "probe --plan a/plan.json --environment OMP_NUM_THREADS=3"s,
+        "probe --model smollm-135m --seq 8 --device cpu --devices 1 --threads 1 "
+        "--environment OMP_NUM_THREADS=3"s}) {
+    const CommandResult refused = run(line);
+    EXPECT_EQ(refused.code, 2) << line;
+    EXPECT_EQ(refused.err, rule) << line;
+  }
+  EXPECT_EQ(run(probe + "--micro-batch 4 --environment OMP_NUM_THREADS=1" + given).code, 0)
+      << "no contradiction";
+}
+
+/// What stands behind `key` on a line of the text.
+std::string line_behind(const std::string& text, const std::string& key) {
+  const std::size_t begin = text.find(key);
+  if (begin == std::string::npos) return "";
+  const std::size_t words = text.find_first_not_of(' ', begin + key.size());
+  return text.substr(words, text.find('\n', words) - words);
+}
+
+TEST_F(CommandTuneProcess, PrintsTwoLinesThatWorkOneAfterTheOther) {
+  const std::string own = "batch: {micro_batch}\n";
+  folder_.put("train.yaml", own);
+  folder_.put_script("read", "#!/bin/sh\ncat $2 >> seen\nexec ./train \"$@\"\n");
+  folder_.put("s.toml", R"(
+[cluster]
+device = "cpu"
+devices = 1
+threads = 1
+[job]
+target = "command"
+[launch]
+command = ["./read", "{micro_batch}", "{template}"]
+template = "train.yaml"
+[space]
+micro_batch = [4]
+[budget]
+no_benchmark = true
+probes = 1
+[storage]
+storage = "s.db"
+)");
+  const CommandResult tuned = run("tune s.toml");
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  const std::string emit = line_behind(tuned.out, "write the launch files:");
+  ASSERT_EQ(emit.find("planwright emit "), 0u) << tuned.out;
+  const CommandResult emitted = run(emit.substr(emit.find(' ') + 1));
+  EXPECT_EQ(emitted.code, 0) << emitted.err;
+  std::filesystem::remove(folder_ / "seen");
+  const std::string launch = line_behind(tuned.out, "then launch it:");
+  EXPECT_EQ(launch, "OMP_NUM_THREADS=1 ./read 4 launch/train.yaml");
+  const CommandPlace shell{folder_.path(), {{"PLANWRIGHT_REPORT", "/dev/null"}}, "/bin/sh"};
+  EXPECT_EQ(run_command(shell, {"-c", launch}).code, 0);
+  EXPECT_EQ(file_text(folder_ / "seen"), "batch: 4\n");
+  EXPECT_EQ(file_text(folder_ / "train.yaml"), own);
+}
+
+TEST_F(CommandTuneProcess, AStudyBringsItsCommand) {
+  folder_.put("job.yaml", "batch: {micro_batch}\n");
+  const std::string words = script_ + " {micro_batch} {template}";
+  const std::string given = "--environment A=b --template job.yaml -- " + words;
+  ASSERT_EQ(run(kStudy + "--probes 1 --micro-batch 4 --study n --storage s.db " + given).code, 0);
+  ASSERT_EQ(run("emit --storage s.db --out a " + given).code, 0);
+  std::filesystem::rename(folder_ / "job.yaml", folder_ / "moved.yaml");
+  const CommandResult emitted = run("emit --storage s.db --study n --out b");
+  ASSERT_EQ(emitted.code, 0) << emitted.err;
+  EXPECT_EQ(emitted.out, "A=b OMP_NUM_THREADS=1 " + script_ + " 4 b/job.yaml\n");
+  EXPECT_EQ(file_text(folder_ / "a/plan.json"), file_text(folder_ / "b/plan.json"));
+
+  const CommandResult other = run("emit --storage s.db --study n -- ./other {micro_batch}");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_EQ(other.err.find("planwright: command line: -- = ./other '{micro_batch}': is another "
+                           "command than the plan's, which is taken if none is given: " +
+                           script_),
+            0u)
+      << other.err;
+  const CommandResult another =
+      run(("emit --storage s.db --study n --target command --devices 1 -- ./other {micro_batch}"));
+  EXPECT_EQ(another.code, 2);
+  EXPECT_NE(another.err.find("is another command than the plan's"), std::string::npos)
+      << another.err;
+
+  const CommandPlace python{folder_.path(), {}, "/usr/bin/env"};
+  const CommandResult forgotten = run_command(
+      python, {"python3", "-c",
+               "import sqlite3; c = sqlite3.connect('s.db'); c.execute(\"delete from "
+               "study_user_attributes where key = 'planwright:command'\"); c.commit()"});
+  ASSERT_EQ(forgotten.code, 0) << forgotten.err;
+  const CommandResult old = run("emit --storage s.db --study n --out c");
+  EXPECT_EQ(old.code, 2);
+  EXPECT_EQ(old.err.find("planwright: s.db: --target = command: needs the command behind --, which "
+                         "is: " +
+                         script_ + " '{micro_batch}' '{template}' ["),
+            0u)
+      << old.err;
+  folder_.put("job.yaml", "batch: {micro_batch}\n");
+  EXPECT_EQ(run("emit --storage s.db --study n --out c " + given).code, 0);
 }
 
 TEST_F(CommandTuneProcess, EndsWhenEveryPlanFailsAlikeAndSaysHowToGoOn) {

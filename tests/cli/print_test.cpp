@@ -126,8 +126,8 @@ TuneResult printed_result() {
   result.plan.stopped = "the budget of 6 probes is spent";
   result.storage = "my studies.db";
   result.study = "8734e4f80f69";
-  result.emit = {"planwright", "emit", "--storage", "my studies.db"};
-  result.launch.command = {"planwright", "probe", "--plan", "./plan.json", "--steps", "3"};
+  result.emit = {"planwright", "emit", "--storage", "my studies.db", "--out", "launch"};
+  result.launch.command = {"planwright", "probe", "--plan", "launch/plan.json", "--steps", "3"};
   result.launch.environment = {{"OMP_NUM_THREADS", "2"}};
   return result;
 }

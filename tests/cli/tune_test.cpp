@@ -135,6 +135,9 @@ TEST_F(TuneProcess, EmitsTheTrialOrThePlanThatIsAskedFor) {
   const CommandResult part = run("emit --seq 128");
   EXPECT_EQ(part.code, 2);
   EXPECT_NE(part.err.find("--seq = 128: needs --model"), std::string::npos) << part.err;
+  const Json with = one("emit --out with --environment A=b");
+  EXPECT_EQ(with["environment"]["A"], "b");
+  EXPECT_EQ(one("emit --plan with/plan.json --out again")["environment"]["A"], "b");
   const CommandResult line = run("emit --out second/");
   EXPECT_EQ(line.out.find("OMP_NUM_THREADS=1 planwright probe --plan second/plan.json"), 0u)
       << "a line that a shell runs: " << line.out;

@@ -49,6 +49,34 @@ class LoopsTest(unittest.TestCase):
         self.assertEqual(accounts["gradients"], {"cpu": 2 * 4 * SMALL_MODEL})
         self.assertEqual(accounts["optimizer"], {"cpu": 2 * (8 * SMALL_MODEL + 4 * TENSORS)})
 
+    def test_one_in_an_inner_loop_makes_no_step_of_its_own(self):
+        run = scenario("critic_in_an_inner_loop", steps=4)
+        self.assertEqual((column(run, "step"), run.output[0].count("iteration")), ([1, 2, 3, 1, 2, 3, 4], 4))
+        counted = steps_of(run.reports[0])[3:]
+        self.assertEqual([line["micro_batches"] for line in counted], [None, 3, 3, 3])
+        self.assertIsNone(counted[0]["time_s"])
+        for line in counted[1:]:
+            self.assertGreater(line["time_s"], 0.1)
+        self.assertEqual(counted[-1]["accounts"]["optimizer"], {"cpu": 2 * (8 * SMALL_MODEL + 4 * TENSORS)})
+        self.assertEqual(counted[-1]["accounts"]["gradients"], {"cpu": 4 * SMALL_MODEL})  # the critic's, before its first
+
+    def test_a_run_does_not_end_within_the_inner_loop(self):
+        run = scenario("critic_in_an_inner_loop", steps=2)
+        self.assertEqual((column(run, "step"), run.output[0].count("iteration")), ([1, 2, 3, 1, 2], 2))
+        self.assertEqual(kinds(run)[-1], "end")
+
+    def test_nor_does_it_wait_for_ever_for_another_optimizer(self):
+        run = scenario("epochs_beside_one_that_is_never_stepped", steps=2)
+        self.assertEqual((column(run, "step"), run.reports[0][-1]["reason"]), (list(range(1, 23)), "steps"))
+
+    def test_in_the_same_order_but_the_same_loop_each_makes_one(self):
+        run = scenario("maker_now_and_then", steps=8)
+        self.assertEqual((column(run, "step"), run.output[0].count("iteration")), ([1, 2, 3, 4, 5, 6, 7, 8], 8))
+
+    def test_all_ranks_count_anew_at_the_same_one(self):
+        run = scenario("critic_in_an_inner_loop", steps=3, world=2)
+        self.assertEqual([column(run, "step", rank) for rank in range(2)], [[1, 2, 3, 1, 2, 3]] * 2)
+
     def test_an_optimizer_per_parameter_makes_one_step(self):
         run = scenario("optimizer_within_backward", steps=4)
         self.assertEqual((column(run, "step"), run.output[0].count("iteration")), ([1, 2, 3, 4], 4))

@@ -52,6 +52,47 @@ def two_optimizers():
             each.zero_grad()
 
 
+def adversaries():
+    torch.manual_seed(11)
+    critic, maker = small_model(), small_model()
+    return (critic, torch.optim.AdamW(critic.parameters())), (maker, torch.optim.AdamW(maker.parameters()))
+
+
+def trained(model, optimizer):
+    loss_of(model).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def critic_in_an_inner_loop():
+    """Of a GAN: three times in each iteration, which its other part makes a long one."""
+    critic, maker = adversaries()
+    for _ in range(ITERATIONS):
+        said("iteration")
+        for _ in range(3):
+            trained(*critic)
+        time.sleep(0.1)
+        trained(*maker)
+
+
+def epochs_beside_one_that_is_never_stepped():
+    critic, _maker = adversaries()
+    for _ in range(5):
+        for _ in range(10):
+            said("iteration")
+            trained(*critic)
+
+
+def maker_now_and_then():
+    """The calls come in the same order, but each critic's is an iteration."""
+    critic, maker = adversaries()
+    for number in range(1, 2 * ITERATIONS + 1):
+        said("iteration")
+        trained(*critic)
+        if number % 3 == 0:
+            trained(*maker)
+
+
 def optimizer_within_backward():
     model = small_model()
     own = {each: torch.optim.AdamW([each]) for each in model.parameters()}

@@ -331,6 +331,17 @@ TEST(BuiltinEmit, WritesAPlanAndTheCommandThatRunsIt) {
   EXPECT_EQ(to_json(config).at("files"), Json::array({plan}));
 }
 
+TEST(BuiltinEmit, KeepsTheUsersEnvironmentInThePlan) {
+  const testing::TestFolder folder;
+  auto asked = request(folder.path());
+  asked.user.environment = {{"A", "it's"}};
+  const auto config = target().emit(asked);
+  EXPECT_EQ(config.environment.at("A"), "it's");
+  write_files(config, false);
+  EXPECT_EQ(launcher::load_plan_file(folder / "plan.json"), asked.plan);
+  EXPECT_EQ(launcher::load_plan_command(folder / "plan.json"), asked.user);
+}
+
 TEST(BuiltinEmit, JoinsTheFolderWithOrWithoutItsSlash) {
   for (const char* out : {"launch", "launch/"}) {
     EXPECT_EQ(emit(request(out)).files.front().path, "launch/plan.json");

@@ -66,6 +66,14 @@ TEST_F(CommandProcess, OfSeveralRanksLastsAsLongAsTheSlowest) {
   EXPECT_EQ(measured.tokens_per_second_per_device, 600 / 0.5 / 2);
 }
 
+TEST_F(CommandProcess, StepsThatAreCountedAnewTakeThePlaceOfThoseBefore) {
+  const CommandOutcome ended =
+      run("step 1 null 1\nstep 2 0.001 1\nstep 3 0.001 1\nstep 4 0.001 1\n"
+          "step 1 null 1\nstep 2 0.5 1\nstep 3 0.25 1\n");
+  ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok);
+  EXPECT_EQ(ended.outcome.measurement()->steps_s, (std::vector<double>{0.5, 0.25}));
+}
+
 TEST_F(CommandProcess, ItsOwnReportGoesBeforeTheObserver) {
   const CommandOutcome ended =
       run(std::string(kThreeSteps) +

@@ -28,7 +28,7 @@ launcher::EmitRequest request(const UserCommand& user, const Candidate& candidat
 
 TEST(CommandTarget, HasTheAxesThatTheCommandNames) {
   const UserCommand given{
-      .words = {"train", "--mb={micro_batch}", "--tp", "{tp}"},
+      .words = {"train", "--mb={micro_batch}", "--tp", "{tp}", "{template}"},
       .flags = {{"zero", {{"2", {"--no-reshard"}}, {"3", {}}}}},
       .templates = {{"train.yaml", "checkpoint: {recompute}\nnodes: {nodes}\n"}}};
   EXPECT_EQ(named_axes(given), (Words{"tp", "zero", "micro_batch", "recompute"}));
@@ -54,6 +54,16 @@ TEST(CommandTarget, RefusesWhatCannotBeFilledIn) {
        "x{flags}: {flags} stands for words: it must be one by itself; "},
       {user({"train", "{template}"}),
        "{template}: there is no template: name one with --template; "},
+      {{.words = {"train", "{{template}}"}, .templates = {{"a.yaml", "{tp}"}}},
+       "template = a.yaml: is read by nobody: put {template}, the path of its filled copy, into "
+       "the "
+       "command; "},
+      {{.words = {"train", "{template}"}, .templates = {{"a.yaml", "me: {template}"}}},
+       "template a.yaml = {template}: is filled in in the words of the command only; "},
+      {{.words = {"train"}, .flags = {{"zero", {{"2", {"{flags}"}}}}}},
+       "[launch.flags] zero = {flags}: is filled in in the words of the command only; "},
+      {{.words = {"train"}, .flags = {{"zero", {{"2", {"{template}"}}}}}},
+       "[launch.flags] zero = {template}: is filled in in the words of the command only; "},
       {{.words = {"train"}, .flags = {{"zerro", {{"", {"-z"}}}}}},
        "[launch.flags] zerro: is not an axis of a plan; zero"},
       {{.words = {"train"}, .flags = {{"zero", {{"four", {"-z"}}}}}},
@@ -102,7 +112,8 @@ TEST(CommandTarget, LeavesTheWholeCommandInThePlan) {
       .flags = {{"zero", {{"3", {"-z", "a b"}}, {"2", {}}}}},
       .templates = {{"a/t.yaml", "x: {tp}\n"}},
       .logs = {{.name = "s.toml", .lines = {"{step_s} s"}, .ignored = {"eval"}}},
-      .observe = false};
+      .observe = false,
+      .environment = {{"A", "it's"}}};
   const testing::TestFolder folder;
   auto asked = request(given, candidate);
   asked.out = folder.path();
@@ -141,6 +152,20 @@ TEST(CommandTarget, RefusesPlansThatTheCommandHasNoWordsFor) {
   EXPECT_NE(testing::refusal(emit, unnamed).find("does not name it"), std::string::npos);
 }
 
+TEST(CommandTarget, SaysWhichAxisTheCommandLacks) {
+  const UserCommand given{.words = {"train", "{micro_batch}"},
+                          .flags = {{"zero", {{"2", {"-2"}}, {"3", {}}}}}};
+  const auto fix = [&](auto Candidate::*axis, auto value) {
+    const launcher::EmitRequest at = request(given, Candidate{});
+    Candidate candidate;
+    candidate.*axis = value;
+    return broken_rule(at.plan.problem, target(given, "").traits, candidate)->fix;
+  };
+  EXPECT_EQ(fix(&Candidate::tp, 2), "the command names tp neither in braces nor in [launch.flags]");
+  EXPECT_EQ(fix(&Candidate::zero, 1), "use zero 2 or 3");
+  EXPECT_EQ(fix(&Candidate::cp, 2), "use cp 1") << "no command may name it";
+}
+
 TEST(CommandTarget, TwoCommandsAreTwoVersions) {
   const auto version = [](const UserCommand& user) { return target(user, "").traits.version; };
   UserCommand given = user({"python", "train me.py", "{micro_batch}"});
@@ -148,8 +173,13 @@ TEST(CommandTarget, TwoCommandsAreTwoVersions) {
   const std::string before = version(given);
   given.flags = {{"zero", {{"3", {"-z"}}}}};
   EXPECT_EQ(version(given), before + " [zero 3: -z]");
+  given.environment = {{"A", "1 2"}, {"B", ""}};
+  EXPECT_EQ(version(given), before + " [zero 3: -z] [environment A='1 2' B='']");
+  given.words.emplace_back("{template}");
   given.templates = {{"a", "text"}};
-  EXPECT_NE(version(given), before + " [zero 3: -z]");
+  const std::string one = version(given);
+  given.templates = {{"a", "another"}};
+  EXPECT_NE(version(given), one);
 }
 
 TEST(CommandTarget, IsEstimatedByStandIns) {

@@ -8,6 +8,7 @@
 
 #include "estimator/spec/error.h"
 #include "launcher/plan_file.h"
+#include "launcher/shell.h"
 #include "launcher/targets/accelerate/emit.h"
 #include "launcher/targets/accelerate/rules.h"
 #include "launcher/targets/deepspeed/emit.h"
@@ -88,6 +89,49 @@ TEST(EveryEmitter, LeavesAPlanFileThatIsThePlan) {
     request.out = folder.path();
     write_files(each.emit(request), false);
     EXPECT_EQ(launcher::load_plan_file(folder / "plan.json"), request.plan) << each.target;
+  }
+}
+
+TEST(EveryEmitter, LaunchesInTheUsersEnvironment) {
+  for (const Emitter& each : kEmitters) {
+    const testing::TestFolder folder;
+    EmitRequest request = request_of(each);
+    request.out = folder.path();
+    int number = 0;
+    for (const std::string& text : testing::hostile_texts()) {
+      request.user.environment["T" + std::to_string(number++)] = text;
+    }
+    const LaunchConfig config = each.emit(request);
+    const Json origin = testing::json_of(config, "origin.json");
+    for (const auto& [name, value] : request.user.environment) {
+      EXPECT_EQ(config.environment.at(name), value) << each.target;
+      EXPECT_EQ(origin.at("environment").at(name), value) << each.target;
+      for (const launcher::EmittedFile& file : config.files) {
+        if (!file.is_program) continue;
+        const std::string line = launcher::shell_line({}, {{name, value}});
+        EXPECT_NE(file.text.find("export " + line + "\n"), std::string::npos) << file.path;
+      }
+    }
+    testing::words_of_script(testing::text_of(config, "launch.sh"));
+    write_files(config, false);
+    EXPECT_EQ(launcher::load_plan_command(folder / "plan.json"), request.user) << each.target;
+  }
+}
+
+TEST(EveryEmitter, ThreadsOnACpuAreThePlans) {
+  for (const Emitter& each : kEmitters) {
+    EmitRequest request = request_of(each);
+    request.plan.problem.cluster.device.kind = DeviceKind::cpu;
+    request.plan.problem.cluster.threads_per_rank = 3;
+    const std::string refused = testing::refusal(each.emit, request);
+    if (!refused.empty()) continue;  // it does not train there
+    EXPECT_EQ(each.emit(request).environment.at("OMP_NUM_THREADS"), "3") << each.target;
+    request.user.environment = {{"OMP_NUM_THREADS", "3"}};
+    EXPECT_EQ(testing::refusal(each.emit, request), "") << each.target;
+    request.user.environment = {{"OMP_NUM_THREADS", "4"}};
+    EXPECT_EQ(
+        testing::refusal(each.emit, request),
+        std::string("contradicts the plan, with which target ") + each.target + " sets it to 3");
   }
 }
 

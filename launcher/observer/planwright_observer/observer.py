@@ -14,9 +14,11 @@ import torch
 from torch.optim import optimizer as torch_optimizer
 
 from planwright_observer import accounts, cuda_memory, ending
+from planwright_observer.awaited import awaited
 from planwright_observer.cpu_memory import CpuMemory, most_resident_bytes, proportional_bytes, resident_bytes
 from planwright_observer.failures import Failures, out_of_memory
 from planwright_observer.finiteness import Finiteness
+from planwright_observer.loops import call_place
 from planwright_observer.micro_batches import MicroBatches, counting_parameter
 from planwright_observer.report import Report
 from planwright_observer.rounds import Rounds
@@ -28,6 +30,9 @@ NOT_TRAINING = {"initialize_optimizer_states", "_init_optim_state"}
 FRAMES_TO_LOOK_AT = 12
 # The first of them is unlike the others, the second is the first with optimizer state.
 STEPS_WITH_ACCOUNTS = (1, 2)
+# Beyond those wanted, for an optimizer that has not been stepped yet: what was may be in an inner loop.
+MOST_STEPS_MORE = 20
+STEPPING_PLACE = functools.partial(call_place, torch_optimizer.__file__)
 UNKNOWN_GRADIENTS = {"gradients": None, "communication": None}
 
 
@@ -129,7 +134,8 @@ class Observer:
         self._finiteness = Finiteness()
         self._gradients = UNKNOWN_GRADIENTS
         self._owners = None
-        self._boundary_s = None
+        self._awaited = None
+        self._boundary_s = 0.0
         self._scan_s = 0.0  # of the current step, and not the run's
 
     @harmless
@@ -142,14 +148,19 @@ class Observer:
             begin = time.perf_counter()
             self._finiteness.begin(key, optimizer)
             self._scan_s += time.perf_counter() - begin
-        if self._has_accounts(self._steps + 1) and self._rounds.opens(key):
+        if self._has_accounts(self._steps + 1) and self._owners is None and self._rounds.opens(key):
             begin = time.perf_counter()
             self._scan_gradients()
             self._scan_s += time.perf_counter() - begin
 
     @harmless
     def after(self, optimizer, args, kwargs):
-        if is_training() and self._rounds.closes(key_of(optimizer)):
+        if not is_training():
+            return
+        begin = time.perf_counter()
+        closes = self._rounds.closes(key_of(optimizer), STEPPING_PLACE)
+        self._scan_s += time.perf_counter() - begin
+        if closes:
             self._end_step(optimizer)
 
     def told_of(self, next_hook, error_of):
@@ -189,22 +200,31 @@ class Observer:
     def _end_step(self, optimizer):
         now = time.perf_counter()
         self._tell_of_caught_failures()
-        self._steps += 1
+        self._steps = self._rounds.count
+        seconds, micro_batches = now - self._boundary_s - self._scan_s, self._micro_batches.take()
+        begun = self._steps > 1  # else nobody knows where
         self._report.write("step", {
             "step": self._steps,
-            "time_s": now - self._boundary_s - self._scan_s if self._boundary_s else None,
+            "time_s": seconds if begun else None,
             "synchronized": not cuda_memory.in_use(),
-            "micro_batches": self._micro_batches.take(),
+            "micro_batches": micro_batches if begun else None,
             "skipped": skipped_by_scaler(optimizer),
             "device": device_of(optimizer),
             **self._memory(),
             "rss": resident_bytes(),
             **(self._accounts() if self._has_accounts(self._steps) else {}),
         })
-        if self._steps == self._wanted:
+        if self._wanted and self._steps >= self._wanted and not self._awaits_another():
             self._end_run()
         self._reset_peaks()
         self._boundary_s, self._scan_s = time.perf_counter(), 0.0
+
+    def _awaits_another(self):
+        if not self._rounds.may_be_within() or self._steps - self._wanted >= MOST_STEPS_MORE:
+            return False
+        if self._awaited is None:
+            self._awaited = awaited(list(self._optimizers))
+        return bool(self._awaited) and not any(each in self._optimizers for each in self._awaited)
 
     def _memory(self):
         host = self._cpu.read()

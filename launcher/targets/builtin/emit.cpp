@@ -24,11 +24,12 @@ launcher::LaunchConfig emit(const launcher::EmitRequest& request) {
   require_legal(request);
   launcher::LaunchConfig config;
   const std::string path = (std::filesystem::path(request.out) / "plan.json").string();
-  config.files = {{path, to_json(request.plan).dump(2) + "\n"}};
+  config.files = {{path, plan_file_json(request.plan, request.user).dump(2) + "\n"}};
   const int steps = request.steps == 0 ? ProbeScope{}.steps : request.steps;
   config.command = {"planwright", "probe", "--plan", path, "--steps", std::to_string(steps)};
-  config.environment = {
-      {"OMP_NUM_THREADS", std::to_string(request.plan.problem.cluster.threads_per_rank)}};
+  config.environment = request.user.environment;
+  config.environment.emplace("OMP_NUM_THREADS",
+                             std::to_string(request.plan.problem.cluster.threads_per_rank));
   config.evidence = request.plan.evidence.kind;
   if (config.evidence == launcher::EvidenceKind::predicted) {
     config.warnings.emplace_back("this plan is predicted, not measured");

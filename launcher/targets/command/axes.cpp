@@ -164,10 +164,56 @@ std::vector<std::string> named_axes(const UserCommand& user) {
   return axes;
 }
 
+std::vector<std::string> tunable_axes() {
+  std::vector<std::string> names;
+  for (const Axis& axis : all_axes()) {
+    if (axis.support != nullptr) names.emplace_back(axis.name);
+  }
+  return names;
+}
+
 namespace {
+
+/// A template is filled for a word that names the copy.
+void require_use_of_templates(const UserCommand& user, const std::string& place) {
+  UserCommand line = user;
+  line.templates.clear();
+  if (user.templates.empty() || launcher::names_placeholder(line, kTemplate)) return;
+  throw InputError({place, "template", user.templates.front().path,
+                    "is read by nobody: put {template}, the path of its filled copy, into the "
+                    "command",
+                    ""});
+}
+
+/// What only the command's own words have is in no other `text` of `where`.
+void refuse_in(const std::string& where, const std::string& text, const std::string& name,
+               const std::string& place) {
+  const std::vector<std::string> names = launcher::placeholders_in(text);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return;
+  throw InputError(
+      {place, where, "{" + name + "}", "is filled in in the words of the command only", ""});
+}
+
+void require_places_of_others(const UserCommand& user, const std::string& place) {
+  for (const launcher::TemplateFile& file : user.templates) {
+    refuse_in("template " + file.path, file.text, kTemplate, place);
+    refuse_in("template " + file.path, file.text, kFlags, place);
+  }
+  for (const launcher::AxisFlags& flags : user.flags) {
+    const std::string where = "[launch.flags] " + flags.axis;
+    for (const auto& [value, words] : flags.words) {
+      for (const std::string& word : words) {
+        refuse_in(where, word, kFlags, place);
+        if (user.templates.empty()) refuse_in(where, word, kTemplate, place);
+      }
+    }
+  }
+}
 
 /// {flags} stands for words, and {template} for a file.
 void require_places(const UserCommand& user, const std::string& place) {
+  require_use_of_templates(user, place);
+  require_places_of_others(user, place);
   for (const std::string& word : user.words) {
     for (const std::string& name : launcher::placeholders_in(word)) {
       if (name == kFlags && word != "{flags}") {
@@ -201,11 +247,16 @@ SupportedAxes supported_axes(const UserCommand& user, const std::string& place) 
                       nearest_word(flags.axis, axes)});
   }
   SupportedAxes supported;
+  for (const std::string& name : tunable_axes()) {
+    supported.fixes[name] =
+        "the command names " + name + " neither in braces nor in [launch.flags]";
+  }
   for (const std::string& name : named_axes(user)) {
     const Axis& axis = *find_axis(name);
     if (axis.support == nullptr) {
       throw InputError({place, name, "", "is an axis that this version cannot estimate yet", ""});
     }
+    supported.fixes.erase(name);
     axis.support(supported, flagged_values(user, name), {place, "[launch.flags] " + name});
   }
   return supported;

@@ -12,10 +12,14 @@ namespace planwright::targets::command {
 /// The axes that the command, its flags or its template files name, in the order of the axes.
 std::vector<std::string> named_axes(const launcher::UserCommand& user);
 
-/// The values that these axes can take; every other axis stays at its default. `place` is where the
+/// Those that a command may name in this version.
+std::vector<std::string> tunable_axes();
+
+/// The values that these axes can take; every other axis stays at its default, and its fix says
+/// that the command does not name it. `place` is where the
 /// command stands, for messages. An InputError for a name that is neither an axis nor one of the
 /// other values that can be filled in, an axis that cannot be estimated yet, a value that is none
-/// of its axis.
+/// of its axis, a template that no word names.
 SupportedAxes supported_axes(const launcher::UserCommand& user, const std::string& place);
 
 /// The candidate's value of an axis, as its flag spells it.

@@ -40,6 +40,9 @@ std::string version_of(const UserCommand& user) {
   for (const launcher::TemplateFile& file : user.templates) {
     text += fmt::format(" [template {}]", sha256_hex(file.text).substr(0, kHashDigits));
   }
+  if (!user.environment.empty()) {
+    text += fmt::format(" [environment {}]", launcher::shell_line({}, user.environment));
+  }
   return text;
 }
 
@@ -194,9 +197,6 @@ LaunchConfig emit(const EmitRequest& request) {
   LaunchConfig config;
   add_templates(config, request, values);
   config.command = filled_words(request.user, candidate, values);
-  if (problem.cluster.device.kind == DeviceKind::cpu) {
-    config.environment["OMP_NUM_THREADS"] = std::to_string(problem.cluster.threads_per_rank);
-  }
   return finished(std::move(config), request, {problem.target_version});
 }
 

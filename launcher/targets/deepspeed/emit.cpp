@@ -95,6 +95,7 @@ LaunchConfig emit(const EmitRequest& request) {
   if (problem.cluster.nodes > 1) {
     config.files.push_back({path_of(request, "hostfile"), hostfile(request)});
   }
+  add_environment(config, request);
   config.files.push_back(launch_script(
       request, "launch_deepspeed.sh", command_of(request, own_launcher(request), options), config));
   config.warnings = user_code_warnings(request);

@@ -163,6 +163,21 @@ std::vector<std::string> user_code_warnings(const EmitRequest& request) {
   return warnings;
 }
 
+void add_environment(LaunchConfig& config, const EmitRequest& request) {
+  const Problem& problem = request.plan.problem;
+  if (problem.cluster.device.kind == DeviceKind::cpu) {
+    config.environment["OMP_NUM_THREADS"] = std::to_string(problem.cluster.threads_per_rank);
+  }
+  for (const auto& [name, value] : request.user.environment) {
+    const auto [set, added] = config.environment.emplace(name, value);
+    if (added || set->second == value) continue;
+    throw InputError({request.source, "environment", name + "=" + value,
+                      fmt::format("contradicts the plan, with which target {} sets it to {}",
+                                  problem.target, set->second),
+                      ""});
+  }
+}
+
 launcher::EmittedFile launch_script(const EmitRequest& request, const std::string& name,
                                     const std::vector<std::string>& command,
                                     const LaunchConfig& config) {
@@ -174,6 +189,7 @@ launcher::EmittedFile launch_script(const EmitRequest& request, const std::strin
 
 LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
                       const std::vector<std::string>& checked) {
+  add_environment(config, request);
   warn_of_version(config, request.plan.problem, checked);
   if (request.user.words.empty() &&
       config.command.end() !=

@@ -56,6 +56,10 @@ std::vector<std::string> user_code_warnings(const launcher::EmitRequest& request
 /// Says so where that placeholder stands in a file.
 void warn_of_nvme(launcher::LaunchConfig& config, const Candidate& candidate);
 
+/// Gives the ranks the user's environment, and on a CPU as many threads as the plan says: in a
+/// launch as in a probe. An InputError if the user's contradicts what the plan sets.
+void add_environment(launcher::LaunchConfig& config, const launcher::EmitRequest& request);
+
 /// A script of the request's folder that runs the command: it may be called from anywhere, finds
 /// the files of `config` beside itself, and what is relative in the user's words from where `emit`
 /// was run.
@@ -63,9 +67,10 @@ launcher::EmittedFile launch_script(const launcher::EmitRequest& request, const 
                                     const std::vector<std::string>& command,
                                     const launcher::LaunchConfig& config);
 
-/// Adds what every target's folder has: launch.sh with the command, plan.json (which
-/// `--plan` reads) and origin.json; the evidence; and a warning unless the plan's target version is
-/// one of `checked`, with which such files were tried, or differs from it in its last part only.
+/// Adds the environment and what every target's folder has: launch.sh with the command, plan.json
+/// (which `--plan` reads) and origin.json; the evidence; and a warning unless the plan's target
+/// version is one of `checked`, with which such files were tried, or differs from it in its last
+/// part only.
 launcher::LaunchConfig finished(launcher::LaunchConfig config, const launcher::EmitRequest& request,
                                 const std::vector<std::string>& checked);
 
