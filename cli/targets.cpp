@@ -9,6 +9,7 @@
 #include "launcher/targets/deepspeed/traits.h"
 #include "launcher/targets/fsdp/traits.h"
 #include "launcher/targets/hf_trainer/traits.h"
+#include "launcher/targets/megatron/traits.h"
 #include "launcher/targets/torchtitan/traits.h"
 
 namespace planwright::cli {
@@ -17,7 +18,8 @@ namespace {
 const std::vector<launcher::Target>& registry() {
   static const std::vector<launcher::Target> kTargets{
       targets::builtin::target(),    targets::deepspeed::target(), targets::accelerate::target(),
-      targets::hf_trainer::target(), targets::fsdp::target(),      targets::torchtitan::target()};
+      targets::hf_trainer::target(), targets::fsdp::target(),      targets::torchtitan::target(),
+      targets::megatron::target()};
   return kTargets;
 }
 

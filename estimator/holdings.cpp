@@ -1,7 +1,9 @@
 #include "estimator/holdings.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "estimator/spec/factored_moments.h"
 #include "estimator/spec/rank_grid.h"
@@ -76,6 +78,17 @@ std::int64_t padded(const Holding& holding, const Candidate& candidate, const Fl
   return sharded ? layout.shard_numel() : layout.numel;
 }
 
+std::int64_t distinct_matrices(const FlatLayout& layout) {
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  for (const FlatTensor& tensor : layout.tensors) {
+    if (tensor.tensor.linear)
+      shapes.emplace(tensor.numel / tensor.columns.count, tensor.columns.count);
+  }
+  std::int64_t elements = 0;
+  for (const auto& [rows, columns] : shapes) elements += rows * columns;
+  return elements;
+}
+
 std::int64_t rope_elements(const Problem& problem) {
   const ModelSpec& model = problem.model;
   const bool rotary = model.positions == Positions::rotary;
@@ -106,6 +119,8 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const T
       return rope_elements(problem);
     case HoldingOf::step_counters:
       return 1;
+    case HoldingOf::distinct_matrices:
+      return distinct_matrices(layouts.trained);
     case HoldingOf::factored_moments:
       return factored_elements(layouts.trained);
   }

@@ -5,7 +5,7 @@
 namespace planwright::estimator {
 namespace {
 
-bool composed(const StepShape& s) { return s.kernels == KernelSet::composed; }
+bool composed(const StepShape& s) { return s.kernels != KernelSet::in_place; }
 
 /// A copy in the accumulation type of what is narrower; nothing otherwise.
 Tensor widened(const StepShape& s, std::int64_t elements) {

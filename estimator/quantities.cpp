@@ -192,12 +192,24 @@ const PhaseBytes& largest_tensors(const StageQuantities& stage) {
 
 struct QuantityTable::Rows {
   Problem problem;
+  std::map<std::int64_t, Problem> by_vocab;
   TargetTraits traits;
   double flops_per_token = 0;
   std::map<StageKey, StageRow> stages;
   std::map<LayoutKey, FlatLayout> layouts;
 
+  /// With the rows that the target pads the vocabulary to.
+  const Problem& padded(const Candidate& c) {
+    const std::int64_t vocab =
+        traits.padded_vocab ? traits.padded_vocab(problem.model.vocab, c) : problem.model.vocab;
+    if (vocab == problem.model.vocab) return problem;
+    const auto [found, fresh] = by_vocab.try_emplace(vocab, problem);
+    if (fresh) found->second.model.vocab = vocab;
+    return found->second;
+  }
+
   const FlatLayout& layout(const Candidate& c, const ModelPart& part) {
+    const Problem& problem = padded(c);
     const bool by_unit = traits.sharding(problem, c).by_unit;
     const Bucketing bucketing{by_unit ? 0 : traits.bucket_elements(c), by_unit};
     const LayoutKey key{false, part.first_layer, part.layers,    c.tp,
@@ -208,6 +220,7 @@ struct QuantityTable::Rows {
   }
 
   const FlatLayout& frozen(const Candidate& c, const ModelPart& part) {
+    const Problem& problem = padded(c);
     const int ranks = traits.sharding(problem, c).shards_weights() ? shard_ranks(c) : 1;
     const auto [found, fresh] =
         layouts.try_emplace({true, part.first_layer, part.layers, c.tp, c.sp, true, ranks, 0});
@@ -217,6 +230,7 @@ struct QuantityTable::Rows {
 
   const StageRow& stage(const Candidate& c, int number, const ModelPart& part,
                         const Layouts& both) {
+    const Problem& problem = padded(c);
     const StageStep step = stage_step(problem, traits, c, number, part, both.trained, both.frozen);
     StageKey key{.stage = number,
                  .stages = c.pp,
@@ -247,6 +261,7 @@ struct QuantityTable::Rows {
   }
 
   StageQuantities quantify_stage(const Candidate& c, int number) {
+    const Problem& problem = padded(c);
     const ModelPart part = model_part(problem.model, c, rank_at(c, {0, 0, number}));
     const Sharding sharding = traits.sharding(problem, c);
     const FlatLayout& flat = layout(c, part);

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "estimator/holdings.h"
 #include "estimator/spec/pipeline.h"
 #include "estimator/spec/recompute_plan.h"
-#include "estimator/step_script.h"
+#include "estimator/step_program.h"
 #include "estimator/unit_windows.h"
 
 namespace planwright::estimator {
@@ -15,7 +17,7 @@ namespace {
 
 /// A block's turn, forwards or backwards, as far as its bytes depend on it.
 struct Turn {
-  enum class Kind { forward_kept, forward_dropped, rebuild, rebuild_and_backward, backward };
+  using Kind = StepProgram::Turn;
   Kind kind;
   bool keeps_input;  ///< of a forward
   const BlockSpec* block;
@@ -33,7 +35,8 @@ struct Turn {
 
 class StageRun {
  public:
-  explicit StageRun(const StageStep& step) : s_(step), windows_(windows_of(step)) {
+  explicit StageRun(const StageStep& step)
+      : s_(step), program_(step_program(step.shape)), windows_(windows_of(step)) {
     plan_forward();
     plan_backward();
   }
@@ -67,7 +70,7 @@ class StageRun {
 
   void take(const Turn& turn);
   void take_all(const std::vector<Turn>& turns);
-  void head_chunk(std::int64_t rows, const UnitWindows* opens);
+  void head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* opens);
   void head();
   void forward();
   void backward();
@@ -81,6 +84,7 @@ class StageRun {
   void drop(const Tensor& tensor) { simulator_.run(Script().drop(tensor)); }
 
   const StageStep& s_;
+  std::unique_ptr<const StepProgram> program_;
   std::vector<UnitWindows> windows_;
   std::vector<Turn> forward_, backward_;
   Simulator simulator_;
@@ -162,25 +166,7 @@ void StageRun::take(const Turn& t) {
   const bool forward = t.kind == Turn::Kind::forward_kept || t.kind == Turn::Kind::forward_dropped;
   enter(*t.own, t.next, forward ? Pass::forward : Pass::backward);
   if (backward) open(*t.own);
-  switch (t.kind) {
-    case Turn::Kind::forward_kept:
-      simulator_.run(block_forward(s_.shape, *t.block, Keep::state));
-      break;
-    case Turn::Kind::forward_dropped:
-      simulator_.run(block_forward(s_.shape, *t.block, Keep::nothing));
-      break;
-    case Turn::Kind::rebuild:
-      simulator_.run(block_rebuild(s_.shape, *t.block, true));
-      break;
-    case Turn::Kind::rebuild_and_backward:
-      simulator_.run(block_rebuild(s_.shape, *t.block, false));
-      simulator_.run(block_backward(s_.shape, *t.block));
-      break;
-    case Turn::Kind::backward:
-      simulator_.run(block_backward(s_.shape, *t.block));
-      break;
-  }
-  if (!t.keeps_input) drop(hidden_rows(s_.shape, "x"));
+  simulator_.run(program_->block(t.kind, t.keeps_input, *t.block));
   leave(*t.own);
   if (!backward) return;
   release(*t.own);
@@ -201,41 +187,41 @@ void StageRun::take_all(const std::vector<Turn>& turns) {
 
 void StageRun::forward() {
   simulator_.enter(Phase::forward);
-  if (s_.part.first) make(token_ids(s_.shape, "ids"));
-  if (s_.part.last) make(token_ids(s_.shape, "targets"));
+  if (s_.part.first) make(program_->ids());
+  if (s_.part.last) make(program_->targets());
   gathered_ahead_ = false;
   if (s_.part.first) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
     enter(unit, forward_.empty() ? nullptr : forward_.front().own, Pass::forward);
-    simulator_.run(embedding_forward(s_.shape));
+    simulator_.run(program_->embedding());
     leave(unit);
   }
   take_all(forward_);
 }
 
 /// `opens`: the unit whose gradients the first one adds to.
-void StageRun::head_chunk(std::int64_t rows, const UnitWindows* opens) {
+void StageRun::head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* opens) {
   simulator_.enter(Phase::forward);
-  simulator_.run(head_product(s_.shape, rows));
+  simulator_.run(chunk.forward);
   simulator_.enter(Phase::loss);
-  simulator_.run(loss(s_.shape, rows));
+  simulator_.run(chunk.loss);
   simulator_.enter(Phase::backward);
   if (opens != nullptr) open(*opens);
-  simulator_.run(head_product_backward(s_.shape, rows));
+  simulator_.run(chunk.backward);
 }
 
 void StageRun::head() {
   const UnitWindows& unit = windows(s_.part.head_unit());
-  const NormKind norm = s_.model.runs.back().block.norm;
+  const StepProgram::Head head = program_->head(s_.model.runs.back().block.norm);
   simulator_.enter(Phase::forward);
   enter(unit, backward_.empty() ? nullptr : backward_.front().own, Pass::backward);
-  simulator_.run(head_forward(s_.shape, norm));
-  const std::int64_t tokens = s_.shape.tokens();
-  const LossChunks chunks = loss_chunks(s_.shape.loss, tokens);
-  head_chunk(std::min(chunks.rows, tokens), &unit);
-  simulator_.repeat(chunks.count - 2, [&] { head_chunk(chunks.rows, nullptr); });
-  if (chunks.count > 1) head_chunk(tokens - (chunks.count - 1) * chunks.rows, nullptr);
-  simulator_.run(head_backward(s_.shape, norm));
+  simulator_.run(head.before);
+  const UnitWindows* opens = &unit;
+  for (const StepProgram::Chunk& chunk : head.chunks) {
+    head_chunk(chunk, std::exchange(opens, nullptr));
+    simulator_.repeat(chunk.count - 1, [&] { head_chunk(chunk, nullptr); });
+  }
+  simulator_.run(head.after);
   leave(unit);
   complete(unit);
 }
@@ -248,24 +234,23 @@ void StageRun::backward() {
   if (s_.part.first) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
     open(unit);
-    simulator_.run(embedding_backward(s_.shape));
+    simulator_.run(program_->embedding_backward());
     release(unit);
     complete(unit);
-    drop(hidden_rows(s_.shape, "dy"));
-    drop(token_ids(s_.shape, "ids"));
+    drop(program_->ids());
   }
   drop(gradients(summing_));
   summing_ = 0;
   grown_ = true;
-  if (s_.part.last) drop(token_ids(s_.shape, "targets"));
+  if (s_.part.last) drop(program_->targets());
 }
 
 void StageRun::hand_over(const Handover& h) {
   simulator_.enter(h.receive_forward ? Phase::forward : Phase::backward);
-  if (h.receive_forward) make(hidden_rows(s_.shape, "x"));
-  if (h.receive_backward) make(hidden_rows(s_.shape, "dy"));
-  if (h.send_forward) drop(hidden_rows(s_.shape, "y"));
-  if (h.send_backward) drop(hidden_rows(s_.shape, "dx"));
+  if (h.receive_forward) make(program_->boundary());
+  if (h.receive_backward) make(program_->boundary());
+  if (h.send_forward) drop(program_->boundary());
+  if (h.send_backward) drop(program_->boundary());
 }
 
 /// All forwards are alike, and so are all backwards after the first.
@@ -306,6 +291,8 @@ void StageRun::run_in_turn() {
 }
 
 void StageRun::run() {
+  simulator_.enter(Phase::forward);
+  make(program_->resident(s_.part));
   if (s_.schedule == Schedule::gpipe) {
     run_gpipe();
   } else {

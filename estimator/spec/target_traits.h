@@ -31,6 +31,7 @@ enum class HoldingOf {
   filled_bucket,      ///< the same, or every trained parameter where those are fewer
   rope_table,         ///< cosine and sine, seq × head_dim / 2 each (none with learned positions)
   step_counters,      ///< one scalar
+  distinct_matrices,  ///< of each shape that trained matrices of blocks have, one
   factored_moments,   ///< a row and a column statistic per matrix, vectors whole: Adafactor's
 };
 
@@ -63,11 +64,13 @@ struct Holding {
 };
 
 /// Whose order of allocations a step follows (estimator/liveness). in_place: docs/runtime.md;
-/// composed: the same step out of the tensor library's own operators, as on an accelerator.
-enum class KernelSet { in_place, composed };
+/// composed: the same step out of the tensor library's own operators, as on an accelerator;
+/// transformer_engine: estimator/te_program.
+enum class KernelSet { in_place, composed, transformer_engine };
 template <>
 struct Words<KernelSet> {
-  static constexpr std::array<std::string_view, 2> kWords{"in_place", "composed"};
+  static constexpr std::array<std::string_view, 3> kWords{"in_place", "composed",
+                                                          "transformer_engine"};
 };
 
 /// How the target's collectives are carried out over one kind of device.
@@ -125,6 +128,8 @@ struct TargetTraits {
   /// Whether the data ranks' collectives are carried out beside the passes.
   std::function<bool(const Candidate&)> overlaps;
   std::function<Sharding(const Problem&, const Candidate&)> sharding = flat_sharding;
+  /// Rows of the embedding and the head, padding included; null: the vocabulary's.
+  std::int64_t (*padded_vocab)(std::int64_t vocab, const Candidate&) = nullptr;
   /// Its kernels are the user's framework's: the scripts are only like them.
   bool stand_in_kernels = false;
 };

@@ -1,4 +1,4 @@
-#include "estimator/tape/graph.h"
+#include "estimator/tape_graph.h"
 
 #include <map>
 #include <queue>

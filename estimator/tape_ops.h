@@ -3,10 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "estimator/tape/graph.h"
+#include "estimator/tape_graph.h"
 
-/// Operators of torch: what each makes, what it saves for its backward, and what that makes in which
-/// order. Source: pytorch tools/autograd/derivatives.yaml @ v2.11.0, the operator of that name.
+/// Operators of torch: what each makes, what it saves for its backward, and what that makes in
+/// which order. Source: pytorch tools/autograd/derivatives.yaml @ v2.11.0, the operator of that
+/// name.
 namespace planwright::estimator::tape {
 
 /// A parameter, or a gathered one: its own bytes are no matter of the graph.

@@ -1,4 +1,4 @@
-#include "estimator/tape/ops.h"
+#include "estimator/tape_ops.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,9 +7,7 @@ namespace planwright::estimator::tape {
 namespace {
 
 /// What a node keeps of a tensor: its bytes.
-Var saved(const Var& x) {
-  return {.elements = x.elements, .type = x.type, .storage = x.storage};
-}
+Var saved(const Var& x) { return {.elements = x.elements, .type = x.type, .storage = x.storage}; }
 Var saved_if(bool wanted, const Var& x) { return wanted ? saved(x) : Var{}; }
 
 Var like(Graph& graph, const char* name, const Var& x) {
@@ -145,7 +143,8 @@ Var cat(Graph& graph, const std::vector<Var>& parts) {
 Var linear(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows) {
   const std::int64_t inputs = x.elements / rows;
   Var y = graph.make("mm", rows * (weight.elements / inputs), x.type);
-  const Var leaf{.elements = weight.elements, .type = weight.type, .needs_gradient = weight.trained};
+  const Var leaf{
+      .elements = weight.elements, .type = weight.type, .needs_gradient = weight.trained};
   graph.join({x, leaf}, {&y},
              [&graph, weight, elements = x.elements, of_x = x.needs_gradient,
               kept = saved_if(weight.trained, x)](std::vector<Var> g) {

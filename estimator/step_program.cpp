@@ -1,0 +1,13 @@
+#include "estimator/step_program.h"
+
+#include "estimator/runtime_program.h"
+#include "estimator/te_program.h"
+
+namespace planwright::estimator {
+
+std::unique_ptr<StepProgram> step_program(const StepShape& shape) {
+  if (shape.kernels == KernelSet::transformer_engine) return std::make_unique<TeProgram>(shape);
+  return std::make_unique<RuntimeProgram>(shape);
+}
+
+}  // namespace planwright::estimator

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "estimator/liveness.h"
+#include "estimator/spec/model_part.h"
+#include "estimator/step_shape.h"
+
+namespace planwright::estimator {
+
+/// What a kernel set makes and drops in the turns that a stage's step consists of, on one rank. A
+/// turn's input and output, and their gradients, go from script to script as they come: x is made
+/// by one turn and dropped by the one that is the last to need it.
+class StepProgram {
+ public:
+  enum class Turn { forward_kept, forward_dropped, rebuild, rebuild_and_backward, backward };
+
+  virtual ~StepProgram() = default;
+
+  /// Between stages: a stage's input and output, and the gradients of them.
+  virtual Tensor boundary() const = 0;
+
+  /// What a micro-batch is given, on the first stage and on the last one.
+  virtual Tensor ids() const = 0;
+  virtual Tensor targets() const = 0;
+
+  /// Makes x.
+  virtual Script embedding() const = 0;
+  /// Drops the gradient of x.
+  virtual Script embedding_backward() const = 0;
+
+  /// A block's turn. `keeps_input`: a forward leaves x for a later turn, whatever its state.
+  virtual Script block(Turn turn, bool keeps_input, const BlockSpec& block) const = 0;
+
+  /// Of `count` equal chunks of logits: made, to their loss, and to its gradient.
+  struct Chunk {
+    std::int64_t count = 1;
+    Script forward, loss, backward;
+  };
+  /// From the last block's output to its gradient. `before`: the final norm, and what comes before
+  /// the first logits.
+  struct Head {
+    Script before;
+    std::vector<Chunk> chunks;
+    Script after;
+  };
+  virtual Head head(NormKind norm) const = 0;
+
+  /// What the first micro-batch makes and nobody drops.
+  virtual Tensor resident(const ModelPart&) const { return {}; }
+};
+
+/// That of shape.kernels.
+std::unique_ptr<StepProgram> step_program(const StepShape& shape);
+
+}  // namespace planwright::estimator

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "estimator/spec/model_spec.h"
+#include "estimator/tape_ops.h"
+
+/// Modules of Transformer Engine and Megatron Core as a rank runs them with gradients accumulated
+/// into a buffer: what each makes, keeps for its backward, and makes there. Weights' gradients are
+/// not theirs. Sources: TransformerEngine transformer_engine/pytorch @ v2.11, Megatron-LM
+/// megatron/core @ core_v0.14.0; the files are named with each.
+namespace planwright::estimator::tape {
+
+/// How the rows of a sequence are spread over tensor ranks.
+struct TensorRanks {
+  std::int64_t count = 1;
+  bool sp = false;  ///< each has rows of its own between the products
+
+  bool gathers() const { return sp && count > 1; }
+  /// Rows of all of them, of those that one has between the products.
+  std::int64_t whole(std::int64_t local) const { return gathers() ? local * count : local; }
+};
+
+struct Norm {
+  NormKind kind = NormKind::rms_norm;
+  std::int64_t rows = 0;
+};
+
+/// A norm and a column-parallel product to `outputs`. Source: pytorch/module/layernorm_linear.py.
+Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t outputs,
+                   const TensorRanks& ranks);
+/// A row-parallel product of `rows` to `outputs`. Source: pytorch/module/linear.py.
+Var te_row_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t outputs,
+                  const TensorRanks& ranks);
+/// Parts of a matrix of rows, as views; their gradients are joined.
+std::vector<Var> te_split(Graph& graph, const Var& x, const std::vector<std::int64_t>& elements);
+/// A copy, as `contiguous` makes one of a view.
+Var te_copy(Graph& graph, const Var& x);
+/// Rotary positions, out of place. Source: pytorch/attention/rope.py.
+Var te_rotate(Graph& graph, const Var& x);
+/// cuDNN's attention. Source: pytorch/attention/dot_product_attention/backends.py.
+Var te_attention(Graph& graph, const Var& q, const Var& k, const Var& v, std::int64_t queries);
+/// SwiGLU of gate and up in one, or an activation with its bias: one kernel, which keeps its input.
+/// Source: megatron/core/fusions/fused_bias_swiglu.py, fused_bias_gelu.py.
+Var te_activation(Graph& graph, const Var& x, bool gated);
+/// x with a branch added; with dropout a mask of a byte is kept. Source:
+/// megatron/core/fusions/fused_bias_dropout.py.
+Var te_add(Graph& graph, const Var& branch, const Var& x, bool dropout);
+
+}  // namespace planwright::estimator::tape
