@@ -216,6 +216,11 @@ DeviceFacts device_facts(const DeviceSpec& device) {
   return facts;
 }
 
+double compute_capability(const DeviceSpec& device) {
+  const std::string text = device_facts(device).compute_capability;
+  return text.empty() ? 0 : std::stod(text);
+}
+
 BytesPerSecond pcie_bandwidth(double generation, double lanes) {
   return pcie_link(generation, lanes, 1).bandwidth;
 }

@@ -22,6 +22,8 @@ struct DeviceFacts {
   std::optional<double> pcie_generation{}, pcie_lanes{};
 };
 DeviceFacts device_facts(const DeviceSpec& device);
+/// 0 if the table does not say.
+double compute_capability(const DeviceSpec& device);
 
 /// Of one device to its host, one direction. The generation must be one of links.csv.
 BytesPerSecond pcie_bandwidth(double generation, double lanes);

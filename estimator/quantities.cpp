@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "estimator/devices.h"
 #include "estimator/holdings.h"
 #include "estimator/messages.h"
 #include "estimator/spec/flat_layout.h"
@@ -113,14 +114,16 @@ void add_holdings(StageQuantities& q, const Problem& problem, const TargetTraits
   q.loaded = q.phases[static_cast<std::size_t>(Phase::load)].tensors;
 }
 
-void add_peaks(StageQuantities& q, const StageRow& row, DeviceKind device) {
+void add_peaks(StageQuantities& q, const StageRow& row, const StepShape& shape) {
   for (std::size_t i = 0; i < q.phases.size(); ++i) {
     PhaseBytes& phase = q.phases[i];
     phase = {static_cast<Phase>(i), row.peaks[i].tensors, row.peaks[i].kernels,
              row.peaks[i].product};
     // An accelerator's matrix library takes its workspace with the first product and keeps it.
     // Source: pytorch aten/src/ATen/cuda/CublasHandlePool.cpp @ v2.11.0.
-    const bool resident = device == DeviceKind::cuda && phase.phase != Phase::load;
+    const bool resident = shape.device == DeviceKind::cuda &&
+                          shape.kernels != KernelSet::transformer_engine &&
+                          phase.phase != Phase::load;
     if (resident) phase.product = phase.kernels;
   }
 }
@@ -194,7 +197,7 @@ struct QuantityTable::Rows {
   Problem problem;
   std::map<std::int64_t, Problem> by_vocab;
   TargetTraits traits;
-  double flops_per_token = 0;
+  double flops_per_token = 0, capability = 0;
   std::map<StageKey, StageRow> stages;
   std::map<LayoutKey, FlatLayout> layouts;
 
@@ -231,7 +234,8 @@ struct QuantityTable::Rows {
   const StageRow& stage(const Candidate& c, int number, const ModelPart& part,
                         const Layouts& both) {
     const Problem& problem = padded(c);
-    const StageStep step = stage_step(problem, traits, c, number, part, both.trained, both.frozen);
+    StageStep step = stage_step(problem, traits, c, number, part, both.trained, both.frozen);
+    step.shape.capability = capability;
     StageKey key{.stage = number,
                  .stages = c.pp,
                  .first_layer = part.first_layer,
@@ -268,7 +272,7 @@ struct QuantityTable::Rows {
     const Layouts both{flat, frozen(c, part)};
     const StageRow& row = stage(c, number, part, both);
     StageQuantities q;
-    add_peaks(q, row, problem.cluster.device.kind);
+    add_peaks(q, row, step_shape(problem, traits, c));
     add_holdings(q, problem, traits, both, c);
     q.forward = row.forward;
     q.backward = row.backward;
@@ -291,6 +295,7 @@ QuantityTable::QuantityTable(Problem problem, TargetTraits traits)
   rows_->problem = as_it_works(std::move(problem));
   rows_->flops_per_token = model_flops_per_token(rows_->problem.model, rows_->problem.workload.seq);
   rows_->traits = std::move(traits);
+  rows_->capability = compute_capability(rows_->problem.cluster.device);
 }
 
 QuantityTable::~QuantityTable() = default;

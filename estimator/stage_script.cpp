@@ -91,6 +91,7 @@ class StageRun {
   bool gathered_ahead_ = false;  ///< the coming unit's parameters are there
   std::int64_t summing_ = 0;     ///< bytes of the bucket whose sum is under way
   bool grown_ = false;           ///< a backward has been
+  bool sent_ = false;            ///< the gradient that was sent last is still there
 };
 
 /// Each turn gathers ahead for the one after it.
@@ -250,7 +251,9 @@ void StageRun::hand_over(const Handover& h) {
   if (h.receive_forward) make(program_->boundary());
   if (h.receive_backward) make(program_->boundary());
   if (h.send_forward) drop(program_->boundary());
-  if (h.send_backward) drop(program_->boundary());
+  if (!h.send_backward) return;
+  if (program_->keeps_sent_gradient() && !std::exchange(sent_, true)) return;
+  drop(program_->boundary());
 }
 
 /// All forwards are alike, and so are all backwards after the first.
@@ -292,7 +295,7 @@ void StageRun::run_in_turn() {
 
 void StageRun::run() {
   simulator_.enter(Phase::forward);
-  make(program_->resident(s_.part));
+  simulator_.run(program_->resident(s_.part));
   if (s_.schedule == Schedule::gpipe) {
     run_gpipe();
   } else {

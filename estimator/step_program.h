@@ -48,8 +48,11 @@ class StepProgram {
   };
   virtual Head head(NormKind norm) const = 0;
 
+  /// Whether the gradient that a stage has sent stays until its next backward has made another.
+  virtual bool keeps_sent_gradient() const { return false; }
+
   /// What the first micro-batch makes and nobody drops.
-  virtual Tensor resident(const ModelPart&) const { return {}; }
+  virtual Script resident(const ModelPart&) const { return {}; }
 };
 
 /// That of shape.kernels.

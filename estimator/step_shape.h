@@ -29,6 +29,7 @@ struct StepShape {
   LoraSpec lora{};
   KernelSet kernels = KernelSet::in_place;
   DeviceKind device = DeviceKind::cpu;
+  double capability = 0;  ///< of a CUDA device; 0: not known
 
   std::int64_t tokens() const { return batch * seq; }
   std::int64_t local_tokens() const { return sp ? tokens() / tp : tokens(); }

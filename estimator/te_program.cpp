@@ -122,12 +122,21 @@ Script TeProgram::embedding_backward() const {
   return script.drop(boundary());
 }
 
-/// The output layer gathers into a buffer of the process that is never given back. Source:
-/// megatron/core/utils.py, GlobalMemoryBuffer.
-Tensor TeProgram::resident(const ModelPart& part) const {
+/// The output layer gathers into a buffer of the process that is never given back, and alone uses
+/// torch's products: the forward's thread and the backward's have a workspace each. Sources:
+/// megatron/core/utils.py, GlobalMemoryBuffer; pytorch aten/src/ATen/cuda/CublasHandlePool.cpp @
+/// v2.10.0; TransformerEngine pytorch/module/base.py, get_cublas_workspace_size_bytes.
+Script TeProgram::resident(const ModelPart& part) const {
+  constexpr std::int64_t kMebi = std::int64_t{1} << 20;
+  const bool known = shape_.capability > 0;
+  const std::int64_t torch = known && shape_.capability == 9 ? 32 * kMebi : kMebi * 65 / 8;
+  const std::int64_t te = known && shape_.capability < 9 ? 4 * kMebi : 32 * kMebi;
   const bool gathers = part.last && ranks_.gathers();
-  return {"output layer's gather buffer", gathers ? shape_.e() * whole_ * shape_.hidden : 0,
-          Account::communication};
+  Script script;
+  script.make({"Transformer Engine's workspace", te, Account::workspace});
+  if (part.last) script.make({"matrix library's workspaces", 2 * torch, Account::workspace});
+  return script.make({"output layer's gathered rows",
+                      gathers ? shape_.e() * whole_ * shape_.hidden : 0, Account::communication});
 }
 
 StepProgram::Head TeProgram::head(NormKind norm) const {

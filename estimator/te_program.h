@@ -18,7 +18,9 @@ class TeProgram : public StepProgram {
   Script embedding_backward() const override;
   Script block(Turn turn, bool keeps_input, const BlockSpec& block) const override;
   Head head(NormKind norm) const override;
-  Tensor resident(const ModelPart& part) const override;
+  /// megatron/core/pipeline_parallel/schedules.py: a local variable of the loop.
+  bool keeps_sent_gradient() const override { return true; }
+  Script resident(const ModelPart& part) const override;
 
  private:
   using Graph = tape::Graph;

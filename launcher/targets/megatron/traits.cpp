@@ -15,10 +15,6 @@ std::int64_t storage_bytes(const PrecisionRecipe& r) { return bytes_of(r.storage
 std::int64_t gradient_bytes(const PrecisionRecipe& r) { return bytes_of(r.gradient); }
 std::int64_t master_bytes(const PrecisionRecipe& r) { return r.master ? bytes_of(*r.master) : 0; }
 std::int64_t state_bytes(const PrecisionRecipe& r) { return bytes_of(r.state); }
-/// cuBLAS's, of the forward's and the backward's thread, and Transformer Engine's own: 32 MiB each
-/// on compute capability 9.0.
-std::int64_t workspace_bytes(const PrecisionRecipe&) { return std::int64_t{32} << 20; }
-
 ShardedBy nothing(const Candidate&) { return ShardedBy::nothing; }
 ShardedBy distributed_optimizer(const Candidate& c) {
   return c.zero >= 1 ? ShardedBy::data_ranks : ShardedBy::nothing;
@@ -38,7 +34,6 @@ std::vector<Holding> holdings() {
       {optimizer, flat_parameters, master_bytes, 1, sharded, kFrom, kTo, has_master, kOptimizer},
       {optimizer, flat_parameters, state_bytes, 2, sharded, kFrom, kTo, nullptr, kOptimizer},
       {workspace, distinct_matrices, storage_bytes, 1, nothing, kForward, kTo, nullptr, kDummies},
-      {workspace, step_counters, workspace_bytes, 2, nothing, kForward, kTo, nullptr, kDummies},
   };
 }
 
