@@ -83,16 +83,44 @@ Var te_rotate(Graph& graph, const Var& x) {
   return y;
 }
 
-Var te_attention(Graph& graph, const Var& q, const Var& k, const Var& v, std::int64_t queries) {
-  Var out = graph.make("attention", q.elements, q.type);
-  const Var lse = graph.make("lse", queries, DType::fp32);
-  graph.join({q, k, v}, {&out},
-             [&graph, kept_q = saved(q), kept_k = saved(k), kept_v = saved(v), kept = saved(out),
+Var te_fused_attention(Graph& graph, Qkv qkv) {
+  Var out = like(graph, "attention", qkv.q);
+  const Var lse = graph.make("lse", qkv.queries, DType::fp32);
+  graph.join({qkv.q, qkv.k, qkv.v}, {&out},
+             [&graph, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v), kept = saved(out),
               lse](std::vector<Var>) {
-               return std::vector{like(graph, "dq", kept_q), like(graph, "dk", kept_k),
-                                  like(graph, "dv", kept_v)};
+               return std::vector{like(graph, "dq", q), like(graph, "dk", k), like(graph, "dv", v)};
              });
   return out;
+}
+
+Var te_flash_attention(Graph& graph, Qkv qkv) {
+  qkv.q = te_copy(graph, qkv.q);
+  qkv.k = te_copy(graph, qkv.k);
+  qkv.v = te_copy(graph, qkv.v);
+  const Var out = te_fused_attention(graph, std::move(qkv));
+  return te_copy(graph, out);
+}
+
+Var te_unfused_attention(Graph& graph, Qkv qkv, bool dropout) {
+  const std::int64_t scores = qkv.queries * qkv.keys;
+  Var weights = graph.make("scores", scores, qkv.q.type);
+  weights = graph.make("weights", scores, qkv.q.type);
+  const Var softmax = saved(weights);
+  const Var mask = dropout ? graph.make("mask", scores, DType::fp8) : Var{};
+  if (dropout) weights = graph.make("dropped", scores, qkv.q.type);
+  Var out = like(graph, "weighted values", qkv.q);
+  graph.join({qkv.q, qkv.k, qkv.v}, {&out},
+             [&graph, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v), softmax, mask,
+              weights = saved(weights)](std::vector<Var>) mutable {
+               Var d_weights = like(graph, "d_weights", weights);
+               Var dv = like(graph, "dv", v);
+               weights = {};
+               if (mask) d_weights = like(graph, "d_dropped", softmax);
+               d_weights = like(graph, "d_scores", softmax);
+               return std::vector{like(graph, "dq", q), like(graph, "dk", k), std::move(dv)};
+             });
+  return te_copy(graph, out);
 }
 
 Var te_activation(Graph& graph, const Var& x, bool gated) {

@@ -39,8 +39,18 @@ std::vector<Var> te_split(Graph& graph, const Var& x, const std::vector<std::int
 Var te_copy(Graph& graph, const Var& x);
 /// Rotary positions, out of place. Source: pytorch/attention/rope.py.
 Var te_rotate(Graph& graph, const Var& x);
-/// cuDNN's attention. Source: pytorch/attention/dot_product_attention/backends.py.
-Var te_attention(Graph& graph, const Var& q, const Var& k, const Var& v, std::int64_t queries);
+/// Query, key and value heads of all tokens, and what their scores are.
+struct Qkv {
+  Var q, k, v;
+  std::int64_t queries = 0;  ///< query heads of all tokens
+  std::int64_t keys = 0;     ///< tokens that each may see, those behind it included
+};
+/// cuDNN's attention. Source of the three: pytorch/attention/dot_product_attention/backends.py.
+Var te_fused_attention(Graph& graph, Qkv qkv);
+/// The flash-attn library's, which wants [batch, seq] in this order, and gives it.
+Var te_flash_attention(Graph& graph, Qkv qkv);
+/// Scores, their softmax in one kernel, with dropout a mask and what it leaves, weighted values.
+Var te_unfused_attention(Graph& graph, Qkv qkv, bool dropout);
 /// SwiGLU of gate and up in one, or an activation with its bias: one kernel, which keeps its input.
 /// Source: megatron/core/fusions/fused_bias_swiglu.py, fused_bias_gelu.py.
 Var te_activation(Graph& graph, const Var& x, bool gated);

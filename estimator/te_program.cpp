@@ -24,21 +24,37 @@ Var TeProgram::given(Graph& graph, const char* name) const {
   return graph.given(name, rows_ * shape_.hidden, shape_.compute, true);
 }
 
+/// Transformer Engine's choice: flash-attn before compute capability 9.0, cuDNN from there on.
+/// Source: pytorch/attention/dot_product_attention/utils.py, get_attention_backend. cuDNN takes
+/// three views of one tensor as they lie, where each token's heads alternate; else their copies.
+Var TeProgram::core_attention(Graph& graph, Qkv qkv) const {
+  if (shape_.attention == AttentionKernel::eager) {
+    return te_unfused_attention(graph, std::move(qkv), shape_.attention_dropout);
+  }
+  if (shape_.capability > 0 && shape_.capability < 9) {
+    return te_flash_attention(graph, std::move(qkv));
+  }
+  const bool as_they_lie = qkv.q.storage == qkv.v.storage;
+  if (!as_they_lie) {
+    if (!shape_.rotary) qkv.k = te_copy(graph, qkv.k);
+    qkv.v = te_copy(graph, qkv.v);
+  }
+  return te_fused_attention(graph, std::move(qkv));
+}
+
 Var TeProgram::attention(Graph& graph, const Var& x, const BlockSpec& share) const {
   const std::int64_t queries = whole_ * share.heads * share.head_dim;
   const std::int64_t keys = whole_ * share.kv_heads * share.head_dim;
   const Var mixed = te_norm_linear(graph, x, {share.norm, rows_},
                                    (share.heads + 2 * share.kv_heads) * share.head_dim, ranks_);
   std::vector<Var> parts = te_split(graph, mixed, {queries, keys, keys});
-  const bool grouped = share.heads > share.kv_heads;
-  if (grouped) parts[0] = te_copy(graph, parts[0]);
+  if (share.heads > share.kv_heads) parts[0] = te_copy(graph, parts[0]);
   for (int i = 0; i < 2 && shape_.rotary; ++i) parts[i] = te_rotate(graph, parts[i]);
-  // Of three views that alternate head by head, cuDNN takes them as they lie.
-  if (shape_.rotary || grouped) {
-    if (!shape_.rotary) parts[1] = te_copy(graph, parts[1]);
-    parts[2] = te_copy(graph, parts[2]);
-  }
-  const Var out = te_attention(graph, parts[0], parts[1], parts[2], whole_ * share.heads);
+  const Var out = core_attention(graph, {.q = std::move(parts[0]),
+                                         .k = std::move(parts[1]),
+                                         .v = std::move(parts[2]),
+                                         .queries = whole_ * share.heads,
+                                         .keys = shape_.seq});
   return te_row_linear(graph, out, whole_, shape_.hidden, ranks_);
 }
 
@@ -102,12 +118,16 @@ Script TeProgram::block(Turn turn, bool keeps_input, const BlockSpec& block) con
   throw std::logic_error("TeProgram: unknown turn");
 }
 
-/// Masked where the rank has no row of the matrix, summed over the ranks, and turned to
-/// [seq, batch, hidden]. Source: megatron/core/tensor_parallel/layers.py, VocabParallelEmbedding.
+/// Masked where the rank has no row of the matrix and summed over the ranks, with positions added,
+/// and turned to [seq, batch, hidden]. Source: megatron/core/models/common/embeddings/
+/// language_model_embedding.py, megatron/core/tensor_parallel/layers.py, VocabParallelEmbedding.
 Script TeProgram::embedding() const {
   const Tensor rows{"embedded", shape_.e() * whole_ * shape_.hidden};
   Script script;
-  script.make(rows).make(boundary()).drop(rows);
+  script.make(rows);
+  if (!shape_.rotary) script.make(rows).make(rows).drop(rows).drop(rows);
+  script.make(boundary()).drop(rows);
+  if (shape_.hidden_dropout) script.make(dropout_mask()).make(boundary()).drop(boundary());
   return script;
 }
 
@@ -118,9 +138,12 @@ Script TeProgram::embedding_backward() const {
   const Tensor rows{"gathered", ranks_.gathers() ? shape_.e() * whole_ * shape_.hidden : 0,
                     Account::communication};
   Script script;
+  if (shape_.hidden_dropout) script.make(boundary()).drop(boundary()).drop(dropout_mask());
   script.make(rows).make(gradient).drop(gradient).drop(rows);
   return script.drop(boundary());
 }
+
+Tensor TeProgram::dropout_mask() const { return {"mask", rows_ * shape_.hidden}; }
 
 /// The output layer gathers into a buffer of the process that is never given back, and alone uses
 /// torch's products: the forward's thread and the backward's have a workspace each. Sources:

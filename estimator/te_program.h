@@ -28,10 +28,12 @@ class TeProgram : public StepProgram {
 
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const;
   Var attention(Graph& graph, const Var& x, const BlockSpec& share) const;
+  Var core_attention(Graph& graph, tape::Qkv qkv) const;
   Var mlp(Graph& graph, const Var& x, const BlockSpec& share) const;
   Script forward(Script* backward, bool keeps_input, const BlockSpec& share) const;
   Script rebuild_and_backward(const BlockSpec& share) const;
   Var given(Graph& graph, const char* name) const;
+  Tensor dropout_mask() const;  ///< of the embedding
 
   StepShape shape_;
   tape::TensorRanks ranks_;

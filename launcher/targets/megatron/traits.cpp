@@ -69,7 +69,7 @@ TargetTraits make_traits() {
   traits.axes.recompute = {Recompute{}, {RecomputeKind::full, 0, {}}};
   for (const int k : {2, 4}) traits.axes.recompute.push_back({RecomputeKind::chunk, k, {}});
   for (const int k : {1, 2, 4, 8}) traits.axes.recompute.push_back({RecomputeKind::first, k, {}});
-  traits.axes.attention = {AttentionKernel::flash};
+  traits.axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
   traits.axes.loss = {LossKernel::plain, LossKernel::fused};
   traits.kernels = [](DeviceKind) { return KernelSet::transformer_engine; };
   traits.recipe = recipe;
