@@ -78,11 +78,15 @@ std::int64_t padded(const Holding& holding, const Candidate& candidate, const Fl
   return sharded ? layout.shard_numel() : layout.numel;
 }
 
-std::int64_t distinct_matrices(const FlatLayout& layout) {
+/// Of experts that are stacked each is a matrix of its own.
+std::int64_t distinct_matrices(const Layouts& layouts, int ep) {
   std::set<std::pair<std::int64_t, std::int64_t>> shapes;
-  for (const FlatTensor& tensor : layout.tensors) {
-    if (tensor.tensor.linear)
-      shapes.emplace(tensor.numel / tensor.columns.count, tensor.columns.count);
+  for (const FlatLayout* layout : {&layouts.trained, &layouts.experts}) {
+    for (const FlatTensor& tensor : layout->tensors) {
+      if (!tensor.tensor.linear) continue;
+      const std::int64_t stacked = std::max<std::int64_t>(1, tensor.tensor.experts / ep);
+      shapes.emplace(tensor.numel / tensor.columns.count / stacked, tensor.columns.count);
+    }
   }
   std::int64_t elements = 0;
   for (const auto& [rows, columns] : shapes) elements += rows * columns;
@@ -99,7 +103,8 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const T
                          const Candidate& candidate, const Layouts& layouts) {
   switch (holding.of) {
     case HoldingOf::flat_parameters:
-      return padded(holding, candidate, layouts.trained);
+      return padded(holding, candidate, layouts.trained) +
+             padded(holding, candidate, layouts.experts);
     case HoldingOf::frozen_parameters:
       return padded(holding, candidate, layouts.frozen);
     case HoldingOf::trained:
@@ -120,7 +125,7 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const T
     case HoldingOf::step_counters:
       return 1;
     case HoldingOf::distinct_matrices:
-      return distinct_matrices(layouts.trained);
+      return distinct_matrices(layouts, candidate.ep);
     case HoldingOf::factored_moments:
       return factored_elements(layouts.trained);
   }

@@ -11,10 +11,11 @@
 /// The rows of TargetTraits::holdings in bytes.
 namespace planwright::estimator {
 
-/// A stage's trained and frozen tensors.
+/// A stage's trained and frozen tensors. Trained experts are apart where the target has them so.
 struct Layouts {
   const FlatLayout& trained;
   const FlatLayout& frozen;
+  const FlatLayout& experts;
 };
 
 /// What is held in each phase, in the order of Phase; what grows only where no micro-batch runs, in

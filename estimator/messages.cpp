@@ -126,7 +126,7 @@ void add_tensor_messages(StageQuantities& q, const MessageContext& c, const Coll
 void add_pipeline_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
   if (c.candidate.pp == 1) return;
   const double handovers = c.part.first || c.part.last ? 1 : 2;
-  const Party neighbours = collect.party(2, c.candidate.tp * c.candidate.dp);
+  const Party neighbours = collect.party(2, c.candidate.tp * c.candidate.data_ranks());
   collect.send(q.waited, neighbours, handovers,
                handovers * static_cast<double>(c.shape.local_unit()));
 }
@@ -206,7 +206,7 @@ void add_data_messages(StageQuantities& q, const MessageContext& c, const Collec
   const auto [buckets, numel] = buckets_of(c.layout);
   const int shards = shard_ranks(c.candidate), tp = c.candidate.tp;
   const Party shard = collect.party(shards, tp);
-  const Party replica = collect.party(c.candidate.dp / shards, tp * shards);
+  const Party replica = collect.party(c.candidate.data_ranks() / shards, tp * shards);
 
   const bool per_micro_batch = c.sharding.each_micro_batch;
   auto& waited = per_micro_batch ? q.waited : q.messages;
@@ -232,7 +232,8 @@ void add_agreement_message(StageQuantities& q, const MessageContext& c, const Co
 /// The first and the last stage sum the gradient of a tied head.
 void add_embedding_message(StageQuantities& q, const MessageContext& c, const Collector& collect) {
   if (!shares_embedding(c.problem.model, c.part)) return;
-  const Party ends = collect.party(2, c.candidate.tp * c.candidate.dp * (c.candidate.pp - 1));
+  const Party ends =
+      collect.party(2, c.candidate.tp * c.candidate.data_ranks() * (c.candidate.pp - 1));
   const double g = static_cast<double>(bytes_of(c.sharding.reduced));
   for (const FlatBucket& bucket : c.layout.buckets) {
     if (!bucket.shared) continue;

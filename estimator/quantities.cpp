@@ -24,7 +24,7 @@ namespace {
 struct StageKey {
   int stage = 0, stages = 1;
   std::int64_t first_layer = 0, layers = 0;
-  int tp = 1, micro_batch = 1;
+  int tp = 1, cp = 1, ep = 1, etp = 1, micro_batch = 1;
   bool sp = false;
   Schedule schedule = Schedule::one_f_one_b;
   std::int64_t micro_batches = 1;
@@ -39,7 +39,7 @@ struct StageKey {
   std::vector<std::int64_t> growing{};
 
   auto tie() const {
-    return std::tie(stage, stages, first_layer, layers, tp, micro_batch, sp, schedule,
+    return std::tie(stage, stages, first_layer, layers, tp, cp, ep, etp, micro_batch, sp, schedule,
                     micro_batches, recompute.kind, recompute.k, attention, loss, sharding, overlap,
                     ranks, bucket_elements, growing);
   }
@@ -48,13 +48,26 @@ struct StageKey {
 
 struct LayoutKey {
   bool frozen = false;
+  Experts experts = Experts::with_all;
   std::int64_t first_layer = 0, layers = 0;
-  int tp = 1;
+  int tp = 1, ep = 1, etp = 1;
   bool sp = false, by_unit = false;
   int ranks = 1;
   std::int64_t bucket_elements = 0;
   auto operator<=>(const LayoutKey&) const = default;
 };
+
+LayoutKey layout_key(const ModelPart& part, int ranks) {
+  LayoutKey key;
+  key.first_layer = part.first_layer;
+  key.layers = part.layers;
+  key.tp = part.tp;
+  key.ep = part.ep;
+  key.etp = part.etp;
+  key.sp = part.sp;
+  key.ranks = ranks;
+  return key;
+}
 
 struct StageRow {
   std::array<Peaks, kWordCount<Phase>> peaks;
@@ -67,8 +80,9 @@ void require(bool expressed, const char* axis) {
   }
 }
 
-void require_expressed(const Candidate& c) {
-  require(c.vpp == 1 && c.cp == 1 && c.ep == 1 && c.etp == 1, "layout");
+void require_expressed(const Candidate& c, KernelSet kernels) {
+  const bool spreads = kernels == KernelSet::transformer_engine;
+  require(c.vpp == 1 && (spreads || (c.cp == 1 && c.ep == 1 && c.etp == 1)), "layout");
   require(c.tp >= 1 && c.pp >= 1 && c.hsdp >= 1 && c.dp % c.hsdp == 0, "layout");
   require(c.zero >= 0 && c.zero <= 3, "ZeRO stage");
   require(c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b, "schedule");
@@ -211,24 +225,35 @@ struct QuantityTable::Rows {
     return found->second;
   }
 
-  const FlatLayout& layout(const Candidate& c, const ModelPart& part) {
+  const FlatLayout& layout(const Candidate& c, const ModelPart& part, Experts experts) {
     const Problem& problem = padded(c);
     const bool by_unit = traits.sharding(problem, c).by_unit;
     const Bucketing bucketing{by_unit ? 0 : traits.bucket_elements(c), by_unit};
-    const LayoutKey key{false, part.first_layer, part.layers,    c.tp,
-                        c.sp,  by_unit,          shard_ranks(c), bucketing.elements};
+    const int ranks = experts == Experts::alone ? expert_shard_ranks(c) : shard_ranks(c);
+    LayoutKey key = layout_key(part, ranks);
+    key.experts = experts;
+    key.by_unit = by_unit;
+    key.bucket_elements = bucketing.elements;
     const auto [found, fresh] = layouts.try_emplace(key);
-    if (fresh) found->second = flat_layout(problem.model, part, shard_ranks(c), bucketing);
+    if (fresh) found->second = flat_layout(problem.model, part, ranks, bucketing, experts);
     return found->second;
   }
 
   const FlatLayout& frozen(const Candidate& c, const ModelPart& part) {
     const Problem& problem = padded(c);
     const int ranks = traits.sharding(problem, c).shards_weights() ? shard_ranks(c) : 1;
-    const auto [found, fresh] =
-        layouts.try_emplace({true, part.first_layer, part.layers, c.tp, c.sp, true, ranks, 0});
+    LayoutKey key = layout_key(part, ranks);
+    key.frozen = key.by_unit = true;
+    const auto [found, fresh] = layouts.try_emplace(key);
     if (fresh) found->second = frozen_layout(problem.model, part, ranks);
     return found->second;
+  }
+
+  Layouts layouts_of(const Candidate& c, const ModelPart& part) {
+    static const FlatLayout kNone;
+    const bool apart = traits.experts_apart;
+    return {layout(c, part, apart ? Experts::left_out : Experts::with_all), frozen(c, part),
+            apart ? layout(c, part, Experts::alone) : kNone};
   }
 
   const StageRow& stage(const Candidate& c, int number, const ModelPart& part,
@@ -241,6 +266,9 @@ struct QuantityTable::Rows {
                  .first_layer = part.first_layer,
                  .layers = part.layers,
                  .tp = c.tp,
+                 .cp = c.cp,
+                 .ep = c.ep,
+                 .etp = c.etp,
                  .micro_batch = c.micro_batch,
                  .sp = c.sp,
                  .schedule = c.schedule,
@@ -268,8 +296,8 @@ struct QuantityTable::Rows {
     const Problem& problem = padded(c);
     const ModelPart part = model_part(problem.model, c, rank_at(c, {0, 0, number}));
     const Sharding sharding = traits.sharding(problem, c);
-    const FlatLayout& flat = layout(c, part);
-    const Layouts both{flat, frozen(c, part)};
+    const Layouts both = layouts_of(c, part);
+    const FlatLayout& flat = both.trained;
     const StageRow& row = stage(c, number, part, both);
     StageQuantities q;
     add_peaks(q, row, step_shape(problem, traits, c));
@@ -305,7 +333,7 @@ const Problem& QuantityTable::problem() const { return rows_->problem; }
 const TargetTraits& QuantityTable::traits() const { return rows_->traits; }
 
 Quantities QuantityTable::quantify(const Candidate& candidate) {
-  require_expressed(candidate);
+  require_expressed(candidate, rows_->traits.kernels(problem().cluster.device.kind));
   const Problem& problem = rows_->problem;
   Quantities q;
   for (int stage = 0; stage < candidate.pp; ++stage) {

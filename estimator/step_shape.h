@@ -13,11 +13,14 @@ namespace planwright::estimator {
 /// Everything the sizes of a micro-batch's tensors depend on.
 struct StepShape {
   std::int64_t batch = 1;  ///< sequences
-  std::int64_t seq = 1;
+  std::int64_t seq = 1;    ///< of the whole sequence,
+  std::int64_t cp = 1;     ///< and the ranks that have a part of it each
   std::int64_t hidden = 0;
   std::int64_t vocab = 0;  ///< this rank's share, padding included
   std::int64_t tp = 1;
   bool sp = false;
+  std::int64_t ep = 1, etp = 1;
+  Exchange exchange = Exchange::ring;
   std::int64_t threads = 1;
   DType compute = DType::fp32;
   DType gradient = DType::fp32;
@@ -31,7 +34,7 @@ struct StepShape {
   DeviceKind device = DeviceKind::cpu;
   double capability = 0;  ///< of a CUDA device; 0: not known
 
-  std::int64_t tokens() const { return batch * seq; }
+  std::int64_t tokens() const { return batch * seq / cp; }
   std::int64_t local_tokens() const { return sp ? tokens() / tp : tokens(); }
   std::int64_t e() const { return bytes_of(compute); }                       ///< as runtime.md's e
   std::int64_t g() const { return bytes_of(gradient); }                      ///< as its g

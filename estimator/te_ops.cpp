@@ -46,6 +46,28 @@ Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t ou
   return y;
 }
 
+Var te_norm(Graph& graph, const Var& x, const Norm& norm) {
+  Var y = like(graph, "norm", x);
+  graph.join({x}, {&y},
+             [&graph, kept = saved(x), stats = statistics(graph, norm)](std::vector<Var>) {
+               return std::vector{like(graph, "d_norm", kept)};
+             });
+  return y;
+}
+
+Var te_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t outputs,
+              const TensorRanks& ranks) {
+  const Var whole = ranks.gathers() ? gathered(graph, x, ranks) : Var{};
+  Var y = graph.make("product", ranks.whole(rows) * outputs, x.type);
+  graph.join({x}, {&y}, [&graph, ranks, kept = saved(x)](std::vector<Var>) {
+    const Var again = ranks.gathers() ? gathered(graph, kept, ranks) : Var{};
+    Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
+    if (!ranks.gathers()) return std::vector{std::move(d_whole)};
+    return std::vector{like(graph, "scattered", kept)};
+  });
+  return y;
+}
+
 Var te_row_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t outputs,
                   const TensorRanks& ranks) {
   Var y = graph.make("product", rows * outputs, x.type);
@@ -76,6 +98,15 @@ Var te_copy(Graph& graph, const Var& x) {
   return y;
 }
 
+Var te_move(Graph& graph, const Var& x, std::int64_t elements, std::int64_t kept) {
+  Var y = graph.make("moved", elements, x.type);
+  const Var map = kept > 0 ? graph.make("map", kept, DType::fp8) : Var{};
+  graph.join({x}, {&y}, [&graph, map, back = x.elements, type = x.type](std::vector<Var>) {
+    return std::vector{graph.make("d_moved", back, type)};
+  });
+  return y;
+}
+
 Var te_rotate(Graph& graph, const Var& x) {
   Var y = like(graph, "rotated", x);
   graph.join({x}, {&y},
@@ -91,6 +122,38 @@ Var te_fused_attention(Graph& graph, Qkv qkv) {
               lse](std::vector<Var>) {
                return std::vector{like(graph, "dq", q), like(graph, "dk", k), like(graph, "dv", v)};
              });
+  return out;
+}
+
+Var te_exchanged_attention(Graph& graph, Qkv qkv) {
+  for (Var* each : {&qkv.q, &qkv.k, &qkv.v}) *each = te_move(graph, *each, each->elements);
+  const Var out = te_fused_attention(graph, std::move(qkv));
+  return te_move(graph, out, out.elements);
+}
+
+Var te_ring_attention(Graph& graph, Qkv qkv, std::int64_t ranks) {
+  const std::int64_t pair = qkv.k.elements + qkv.v.elements;
+  const DType type = qkv.q.type;
+  std::vector<Var> pairs, parts;
+  for (std::int64_t step = 0; step < ranks; ++step) {
+    pairs.push_back(graph.make("keys and values", pair, type));
+    parts.push_back(like(graph, "part", qkv.q));
+  }
+  Var out = like(graph, "attention", qkv.q);
+  const Var lse = graph.make("lse", qkv.queries, DType::fp32);
+  graph.join(
+      {qkv.q, qkv.k, qkv.v}, {&out},
+      [&graph, q = saved(qkv.q), k = qkv.k.elements, v = qkv.v.elements, last = saved(pairs.back()),
+       kept = saved(out), lse, pair, type](std::vector<Var>) mutable {
+        Var dq = like(graph, "dq", q);
+        const Var sent = graph.make("sent", 2 * pair, type);
+        const Var received = graph.make("received", 2 * pair, type);
+        const Var part = like(graph, "dq of a step", q);
+        const Var parts = graph.make("dk and dv of a step", pair, type);
+        Var dk{.elements = k, .type = type, .storage = received.storage};
+        Var dv{.elements = v, .type = type, .storage = received.storage};
+        return std::vector{std::move(dq), std::move(dk), std::move(dv)};
+      });
   return out;
 }
 
@@ -123,9 +186,11 @@ Var te_unfused_attention(Graph& graph, Qkv qkv, bool dropout) {
   return te_copy(graph, out);
 }
 
-Var te_activation(Graph& graph, const Var& x, bool gated) {
+Var te_activation(Graph& graph, const Var& x, bool gated, std::int64_t weighed_rows) {
   Var y = graph.make("activation", gated ? x.elements / 2 : x.elements, x.type);
-  graph.join({x}, {&y}, [&graph, kept = saved(x)](std::vector<Var>) {
+  const bool weighs = weighed_rows > 0;
+  const Var weights = weighs ? graph.make("probabilities", weighed_rows, DType::fp32) : Var{};
+  graph.join({x}, {&y}, [&graph, kept = saved(x), weights](std::vector<Var>) {
     return std::vector{like(graph, "d_activation", kept)};
   });
   return y;

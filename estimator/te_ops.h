@@ -30,6 +30,12 @@ struct Norm {
 /// A norm and a column-parallel product to `outputs`. Source: pytorch/module/layernorm_linear.py.
 Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t outputs,
                    const TensorRanks& ranks);
+/// LayerNorm or RMSNorm by itself. Source: pytorch/ops/basic/rmsnorm.py, layer_norm.py.
+Var te_norm(Graph& graph, const Var& x, const Norm& norm);
+/// A product of `rows` to `outputs` without a norm, column-parallel or whole on every rank. Source:
+/// pytorch/module/linear.py, grouped_linear.py.
+Var te_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t outputs,
+              const TensorRanks& ranks);
 /// A row-parallel product of `rows` to `outputs`. Source: pytorch/module/linear.py.
 Var te_row_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t outputs,
                   const TensorRanks& ranks);
@@ -37,6 +43,9 @@ Var te_row_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t ou
 std::vector<Var> te_split(Graph& graph, const Var& x, const std::vector<std::int64_t>& elements);
 /// A copy, as `contiguous` makes one of a view.
 Var te_copy(Graph& graph, const Var& x);
+/// The same values elsewhere, of as many elements or another number: tokens that are sorted, sent
+/// or gathered. `kept`: bytes that it keeps to find its way back.
+Var te_move(Graph& graph, const Var& x, std::int64_t elements, std::int64_t kept = 0);
 /// Rotary positions, out of place. Source: pytorch/attention/rope.py.
 Var te_rotate(Graph& graph, const Var& x);
 /// Query, key and value heads of all tokens, and what their scores are.
@@ -47,13 +56,18 @@ struct Qkv {
 };
 /// cuDNN's attention. Source of the three: pytorch/attention/dot_product_attention/backends.py.
 Var te_fused_attention(Graph& graph, Qkv qkv);
+/// The same over `ranks` that share each sequence. Source: .../context_parallel.py,
+/// AttnFuncWithCPAndQKVOA2A, AttnFuncWithCPAndKVP2P; of the ring, the rank that sees most.
+Var te_exchanged_attention(Graph& graph, Qkv qkv);
+Var te_ring_attention(Graph& graph, Qkv qkv, std::int64_t ranks);
 /// The flash-attn library's, which wants [batch, seq] in this order, and gives it.
 Var te_flash_attention(Graph& graph, Qkv qkv);
 /// Scores, their softmax in one kernel, with dropout a mask and what it leaves, weighted values.
 Var te_unfused_attention(Graph& graph, Qkv qkv, bool dropout);
 /// SwiGLU of gate and up in one, or an activation with its bias: one kernel, which keeps its input.
-/// Source: megatron/core/fusions/fused_bias_swiglu.py, fused_bias_gelu.py.
-Var te_activation(Graph& graph, const Var& x, bool gated);
+/// `weighed`: each row is multiplied by its probability, of `rows`. Source:
+/// megatron/core/fusions/fused_bias_swiglu.py, fused_bias_gelu.py.
+Var te_activation(Graph& graph, const Var& x, bool gated, std::int64_t weighed_rows = 0);
 /// x with a branch added; with dropout a mask of a byte is kept. Source:
 /// megatron/core/fusions/fused_bias_dropout.py.
 Var te_add(Graph& graph, const Var& branch, const Var& x, bool dropout);

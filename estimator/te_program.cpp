@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "estimator/te_block.h"
+
 namespace planwright::estimator {
 
 using namespace tape;
@@ -24,52 +26,6 @@ Var TeProgram::given(Graph& graph, const char* name) const {
   return graph.given(name, rows_ * shape_.hidden, shape_.compute, true);
 }
 
-/// Transformer Engine's choice: flash-attn before compute capability 9.0, cuDNN from there on.
-/// Source: pytorch/attention/dot_product_attention/utils.py, get_attention_backend. cuDNN takes
-/// three views of one tensor as they lie, where each token's heads alternate; else their copies.
-Var TeProgram::core_attention(Graph& graph, Qkv qkv) const {
-  if (shape_.attention == AttentionKernel::eager) {
-    return te_unfused_attention(graph, std::move(qkv), shape_.attention_dropout);
-  }
-  if (shape_.capability > 0 && shape_.capability < 9) {
-    return te_flash_attention(graph, std::move(qkv));
-  }
-  const bool as_they_lie = qkv.q.storage == qkv.v.storage;
-  if (!as_they_lie) {
-    if (!shape_.rotary) qkv.k = te_copy(graph, qkv.k);
-    qkv.v = te_copy(graph, qkv.v);
-  }
-  return te_fused_attention(graph, std::move(qkv));
-}
-
-Var TeProgram::attention(Graph& graph, const Var& x, const BlockSpec& share) const {
-  const std::int64_t queries = whole_ * share.heads * share.head_dim;
-  const std::int64_t keys = whole_ * share.kv_heads * share.head_dim;
-  const Var mixed = te_norm_linear(graph, x, {share.norm, rows_},
-                                   (share.heads + 2 * share.kv_heads) * share.head_dim, ranks_);
-  std::vector<Var> parts = te_split(graph, mixed, {queries, keys, keys});
-  if (share.heads > share.kv_heads) parts[0] = te_copy(graph, parts[0]);
-  for (int i = 0; i < 2 && shape_.rotary; ++i) parts[i] = te_rotate(graph, parts[i]);
-  const Var out = core_attention(graph, {.q = std::move(parts[0]),
-                                         .k = std::move(parts[1]),
-                                         .v = std::move(parts[2]),
-                                         .queries = whole_ * share.heads,
-                                         .keys = shape_.seq});
-  return te_row_linear(graph, out, whole_, shape_.hidden, ranks_);
-}
-
-Var TeProgram::mlp(Graph& graph, const Var& x, const BlockSpec& share) const {
-  const bool gated = share.mlp == MlpKind::gated;
-  Var inner = te_norm_linear(graph, x, {share.norm, rows_}, (gated ? 2 : 1) * share.ffn, ranks_);
-  inner = te_activation(graph, inner, gated);
-  return te_row_linear(graph, inner, whole_, shape_.hidden, ranks_);
-}
-
-Var TeProgram::block_forward(Graph& graph, const Var& x, const BlockSpec& share) const {
-  const Var x1 = te_add(graph, attention(graph, x, share), x, shape_.hidden_dropout);
-  return te_add(graph, mlp(graph, x1, share), x1, shape_.hidden_dropout);
-}
-
 /// `backward`: what the forward is kept for; null: nothing is.
 Script TeProgram::forward(Script* backward, bool keeps_input, const BlockSpec& share) const {
   Script script;
@@ -79,7 +35,7 @@ Script TeProgram::forward(Script* backward, bool keeps_input, const BlockSpec& s
   Var x = given(graph, "x");
   const Var leaf{.elements = x.elements, .maker = x.maker};
   if (backward == nullptr && keeps_input) Graph::keep(x);
-  Var y = block_forward(graph, std::exchange(x, {}), share);
+  Var y = TeBlock(graph, shape_).forward(std::exchange(x, {}), share);
   Graph::keep(y);
   if (backward == nullptr) return script;
   graph.record(*backward);
@@ -95,7 +51,7 @@ Script TeProgram::rebuild_and_backward(const BlockSpec& share) const {
   graph.record(script);
   const Var x = given(graph, "x");
   const Var dy = given(graph, "dy");
-  const Var y = block_forward(graph, x, share);
+  const Var y = TeBlock(graph, shape_).forward(x, share);
   Graph::keep(graph.backward(y, dy, x));
   return script;
 }

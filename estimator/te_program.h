@@ -26,10 +26,6 @@ class TeProgram : public StepProgram {
   using Graph = tape::Graph;
   using Var = tape::Var;
 
-  Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const;
-  Var attention(Graph& graph, const Var& x, const BlockSpec& share) const;
-  Var core_attention(Graph& graph, tape::Qkv qkv) const;
-  Var mlp(Graph& graph, const Var& x, const BlockSpec& share) const;
   Script forward(Script* backward, bool keeps_input, const BlockSpec& share) const;
   Script rebuild_and_backward(const BlockSpec& share) const;
   Var given(Graph& graph, const char* name) const;

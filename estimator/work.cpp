@@ -12,7 +12,11 @@ struct Widths {
 
 Widths widths_of(const StepShape& s, const BlockSpec& block) {
   const BlockSpec b = tensor_share(block, static_cast<int>(s.tp));
-  const double ffn = static_cast<double>(b.ffn);
+  double ffn = static_cast<double>(b.ffn);
+  if (b.moe) {  // of the experts that a token uses
+    ffn = static_cast<double>(b.moe->top_k * b.moe->ffn + b.moe->shared_ffn) /
+          static_cast<double>(s.tp);
+  }
   return {static_cast<double>(s.hidden), static_cast<double>(b.heads * b.head_dim),
           static_cast<double>(b.kv_heads * b.head_dim), ffn,
           (b.mlp == MlpKind::gated ? 2 : 1) * ffn};
@@ -57,7 +61,8 @@ double bias_widths(const BlockSpec& b, const Widths& w) {
 /// the eager one over the whole square.
 void add_attention(Work& work, const StepShape& s, const BlockSpec& b, const Widths& w,
                    int products, double weight_passes) {
-  const double flops = 2.0 * products * static_cast<double>(s.batch) * w.attention;
+  const double flops =
+      2.0 * products * static_cast<double>(s.batch) * w.attention / static_cast<double>(s.cp);
   if (s.attention == AttentionKernel::flash) {
     work.attention_flops += flops * causal_pairs(s.seq, b.sliding_window);
     work.launches += 1;
@@ -66,7 +71,8 @@ void add_attention(Work& work, const StepShape& s, const BlockSpec& b, const Wid
   const double square = static_cast<double>(s.seq) * static_cast<double>(s.seq);
   const double heads = w.attention / static_cast<double>(b.head_dim);
   work.matrix_flops += flops * square;
-  work.bytes += static_cast<double>(s.e() * s.batch) * heads * square * weight_passes;
+  work.bytes += static_cast<double>(s.e() * s.batch) * heads * square * weight_passes /
+                static_cast<double>(s.cp);
   work.launches += products * static_cast<double>(s.batch) * heads + 1;  // a product for each head
 }
 

@@ -88,6 +88,10 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
   /// Ranks: tp × pp × cp × dp; the largest number there is where that is more.
   std::int64_t world() const;
+  /// Those that hold a stage's weights alike and see other tokens: dp × cp.
+  int data_ranks() const { return dp * cp; }
+  /// Those of them, and of the tensor ranks, that hold a stage's experts alike.
+  int expert_data_ranks() const { return tp * data_ranks() / (ep * etp); }
 };
 
 /// "none", "full", "chunk:4", "selective:layernorm+mlp".

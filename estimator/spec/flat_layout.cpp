@@ -85,14 +85,19 @@ std::vector<std::vector<std::size_t>> buckets_read(const std::vector<FlatTensor>
   return read;
 }
 
+bool belongs(const PartTensor& tensor, Experts experts) {
+  if (experts == Experts::with_all) return true;
+  return (tensor.tensor.experts > 1) == (experts == Experts::alone);
+}
+
 /// Of the tensors that are trained, or of those that are not. `shared`: the two end stages sum the
 /// gradient of a matrix.
 FlatLayout lay_out(const ModelSpec& model, const ModelPart& part, bool trained, bool shared,
-                   int ranks, const Bucketing& bucketing) {
+                   int ranks, const Bucketing& bucketing, Experts experts) {
   FlatLayout layout;
   layout.ranks = ranks;
   for (PartTensor& tensor : part_tensors(model, part)) {
-    if (tensor.tensor.trained != trained) continue;
+    if (tensor.tensor.trained != trained || !belongs(tensor, experts)) continue;
     const std::int64_t numel = tensor.tensor.numel();
     layout.tensors.push_back({std::move(tensor), 0, numel, 0});
   }
@@ -108,13 +113,14 @@ FlatLayout lay_out(const ModelSpec& model, const ModelPart& part, bool trained, 
 }  // namespace
 
 FlatLayout flat_layout(const ModelSpec& model, const ModelPart& part, int ranks,
-                       const Bucketing& bucketing) {
+                       const Bucketing& bucketing, Experts experts) {
   return lay_out(model, part, true, shares_embedding(model, part) && !model.lora.freezes(), ranks,
-                 bucketing);
+                 bucketing, experts);
 }
 
 FlatLayout frozen_layout(const ModelSpec& model, const ModelPart& part, int ranks) {
-  return lay_out(model, part, false, false, ranks, {.elements = 0, .by_unit = true});
+  return lay_out(model, part, false, false, ranks, {.elements = 0, .by_unit = true},
+                 Experts::with_all);
 }
 
 FlatLayout frozen_layout(const ModelSpec& model, const Candidate& candidate, int rank) {

@@ -54,13 +54,16 @@ struct Bucketing {
   bool by_unit = false;       ///< with its unit, whatever its size
 };
 
+/// Experts may have buffers of their own, as other ranks hold them alike.
+enum class Experts { with_all, left_out, alone };
+
 /// Lays a part's trained tensors out in reverse forward order (the order in which backward
 /// completes their gradients), each padded to kFlatAlignment, and every bucket to a multiple of
 /// ranks × kFlatAlignment; within a bucket those with partial gradients come last. The shared
 /// matrix of a tied head is completed by the embedding, so it stands last as the embedding does;
 /// held by two stages it is a bucket of its own, so that both lay it out alike.
 FlatLayout flat_layout(const ModelSpec& model, const ModelPart& part, int ranks,
-                       const Bucketing& bucketing);
+                       const Bucketing& bucketing, Experts experts = Experts::with_all);
 
 /// The part's frozen tensors, which have no gradients: laid out for their gathering alone, by
 /// units.

@@ -31,6 +31,8 @@ ModelPart model_part(const ModelSpec& model, const Candidate& c, int rank) {
           .last = place.pp == c.pp - 1,
           .tp = c.tp,
           .tp_rank = place.tp,
+          .ep = c.ep,
+          .etp = c.etp,
           .sp = c.sp};
 }
 

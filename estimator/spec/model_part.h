@@ -15,6 +15,7 @@ struct ModelPart {
   bool first = true;  ///< holds the embedding
   bool last = true;   ///< holds the final norm and the head
   int tp = 1, tp_rank = 0;
+  int ep = 1, etp = 1;  ///< ranks that have experts of their own, that have a part of each
   bool sp = false;
   bool operator==(const ModelPart&) const = default;
 

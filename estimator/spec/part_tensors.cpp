@@ -171,12 +171,15 @@ class PartBuilder {
     if (moe.shared_gate) on_every_rank("shared_gate.weight", {1, model_.hidden});
   }
 
-  /// The experts' first matrices [parts ffn, hidden], one below the other, each cut by rows.
+  /// This rank's experts' first matrices [parts ffn, hidden], one below the other, each cut by
+  /// rows. Which ones and which rows is no matter of size: those of the first rank.
   void first_of_experts(const MoeSpec& moe, const std::string& name, std::int64_t parts) {
     std::vector<Stretch> rows;
-    const std::int64_t cuts = part_.tp > 1 ? parts * moe.experts : 0;
-    if (cuts == 0) rows.push_back({0, parts * moe.experts * moe.ffn});
-    for (std::int64_t i = 0; i < cuts; ++i) rows.push_back(share(moe.ffn, i * moe.ffn));
+    const std::int64_t here = moe.experts / part_.ep, cut = moe.ffn / part_.etp;
+    if (part_.etp == 1) rows.push_back({0, parts * here * moe.ffn});
+    for (std::int64_t i = 0; part_.etp > 1 && i < parts * here; ++i) {
+      rows.push_back({i * moe.ffn, cut});
+    }
     const std::int64_t height = parts * moe.experts * moe.ffn;
     linear(name + ".weight", {height, model_.hidden}, rows, {0, model_.hidden});
     mark_experts(moe);
@@ -187,11 +190,11 @@ class PartBuilder {
 
   /// The second ones [hidden, ffn], cut by columns.
   void second_of_experts(const MoeSpec& moe, const std::string& name) {
-    const std::int64_t height = moe.experts * model_.hidden;
-    linear(name + ".weight", {height, moe.ffn}, {{0, height}}, share(moe.ffn, 0));
+    const std::int64_t height = moe.experts * model_.hidden, here = height / part_.ep;
+    linear(name + ".weight", {height, moe.ffn}, {{0, here}}, {0, moe.ffn / part_.etp});
     mark_experts(moe);
     if (!moe.expert_bias) return;
-    on_every_rank(name + ".bias", {height});
+    add(name + ".bias", {height}, {{0, here}}, {0, 1});
     mark_experts(moe);
   }
 

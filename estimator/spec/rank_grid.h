@@ -8,19 +8,23 @@
 /// Which rank does what, and which ranks talk to each other.
 namespace planwright {
 
-/// A rank's index along each axis. Tensor ranks are neighbours, then come the data ranks, then the
-/// stages. Source: NVIDIA/Megatron-LM megatron/core/parallel_state.py @ core_v0.15, order
-/// "tp-dp-pp".
+/// A rank's index along each axis. Tensor ranks are neighbours, then come the data ranks, those
+/// that share sequences first, then the stages. Source: NVIDIA/Megatron-LM
+/// megatron/core/parallel_state.py @ core_v0.15, order "tp-cp-ep-dp-pp".
 struct RankPlace {
-  int tp = 0, dp = 0, pp = 0;
+  int tp = 0;
+  int dp = 0;  ///< of Candidate::data_ranks()
+  int pp = 0;
   bool operator==(const RankPlace&) const = default;
 };
 
 RankPlace place_of(const Candidate& candidate, int rank);
 int rank_at(const Candidate& candidate, const RankPlace& place);
 
-/// Data ranks that states are sharded over: dp / hsdp with ZeRO, 1 without.
+/// Data ranks that states are sharded over: dp × cp / hsdp with ZeRO, 1 without.
 int shard_ranks(const Candidate& candidate);
+/// The same of experts.
+int expert_shard_ranks(const Candidate& candidate);
 
 /// The groups that `rank` is in, itself included, in ascending order.
 struct RankGroups {

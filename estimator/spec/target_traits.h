@@ -79,6 +79,12 @@ enum class Transport {
   nccl,  ///< ring reduce-scatter and all-gather, in place
 };
 
+/// How ranks that have a part of a sequence each attend to all of it.
+enum class Exchange {
+  ring,       ///< keys and values go round
+  all_to_all  ///< each gets all tokens of some of the heads
+};
+
 /// A condition that a legal candidate meets. `broken` is true where it does not; `text` and `fix`
 /// may name {tp}, {devices} and the like (fill_rule_text).
 struct Rule {
@@ -128,6 +134,8 @@ struct TargetTraits {
   /// Whether the data ranks' collectives are carried out beside the passes.
   std::function<bool(const Candidate&)> overlaps;
   std::function<Sharding(const Problem&, const Candidate&)> sharding = flat_sharding;
+  Exchange (*exchange)(const Candidate&) = nullptr;
+  bool experts_apart = false;  ///< in buffers of their own, sharded over the ranks that hold them
   /// Rows of the embedding and the head, padding included; null: the vocabulary's.
   std::int64_t (*padded_vocab)(std::int64_t vocab, const Candidate&) = nullptr;
   /// Its kernels are the user's framework's: the scripts are only like them.

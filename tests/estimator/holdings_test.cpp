@@ -30,7 +30,7 @@ struct OneHolding {
     frozen = frozen_layout(problem.model, candidate, 0);
   }
   std::int64_t at(Phase phase) const {
-    const auto held = held_bytes(problem, traits, candidate, {trained, frozen});
+    const auto held = held_bytes(problem, traits, candidate, {trained, frozen, {}});
     return held[static_cast<std::size_t>(phase)].allocated().value;
   }
 

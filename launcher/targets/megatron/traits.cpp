@@ -64,6 +64,7 @@ TargetTraits make_traits() {
   traits.stand_in_kernels = false;
   traits.holdings = holdings();
   traits.axes.tp = traits.axes.pp = usual_degrees();
+  traits.axes.cp = traits.axes.ep = traits.axes.etp = usual_degrees();
   traits.axes.zero = {0, 1};
   traits.axes.sp = {false, true};
   traits.axes.recompute = {Recompute{}, {RecomputeKind::full, 0, {}}};
@@ -74,6 +75,14 @@ TargetTraits make_traits() {
   traits.kernels = [](DeviceKind) { return KernelSet::transformer_engine; };
   traits.recipe = recipe;
   traits.padded_vocab = padded_vocab;
+  traits.experts_apart = true;
+  traits.knobs = {{"cp_comm_type",
+                   {"p2p", "a2a"},
+                   "how ranks that have a part of a sequence each attend to all of it"}};
+  traits.exchange = [](const Candidate& c) {
+    const bool set = !c.knobs.empty() && c.knobs.front().second == "a2a";
+    return set ? Exchange::all_to_all : Exchange::ring;
+  };
   traits.bucket_elements = [](const Candidate&) { return std::int64_t{40000000}; };
   traits.overlaps = [](const Candidate&) { return false; };
   return traits;

@@ -1,0 +1,142 @@
+#include "estimator/te_block.h"
+
+#include <utility>
+
+namespace planwright::estimator::tape {
+namespace {
+
+/// Every rank does the same.
+constexpr TensorRanks kWhole{};
+
+}  // namespace
+
+TeBlock::TeBlock(Graph& graph, const StepShape& shape)
+    : graph_(graph),
+      s_(shape),
+      ranks_{shape.tp, shape.sp},
+      rows_(shape.local_tokens()),
+      whole_(shape.tokens()) {}
+
+Var TeBlock::forward(const Var& x, const BlockSpec& share) const {
+  const bool dropout = s_.hidden_dropout;
+  const Var mixed = share.latent ? latent_attention(x, share) : attention(x, share);
+  const Var x1 = te_add(graph_, mixed, x, dropout);
+  return te_add(graph_, share.moe ? moe(x1, share) : mlp(x1, share), x1, dropout);
+}
+
+/// attention.py, SelfAttention. Rotary positions leave tensors of their own; of three views of one
+/// tensor, cuDNN takes those that alternate head by head as they lie.
+Var TeBlock::attention(const Var& x, const BlockSpec& share) const {
+  const std::int64_t queries = whole_ * share.heads * share.head_dim;
+  const std::int64_t keys = whole_ * share.kv_heads * share.head_dim;
+  const Var mixed = te_norm_linear(graph_, x, {share.norm, rows_},
+                                   (share.heads + 2 * share.kv_heads) * share.head_dim, ranks_);
+  std::vector<Var> parts = te_split(graph_, mixed, {queries, keys, keys});
+  const bool grouped = share.heads > share.kv_heads;
+  if (grouped) parts[0] = te_copy(graph_, parts[0]);
+  for (std::size_t i = 0; i < 2 && s_.rotary; ++i) parts[i] = te_rotate(graph_, parts[i]);
+  if (grouped && !s_.rotary) parts[1] = te_copy(graph_, parts[1]);
+  if (grouped || s_.rotary) parts[2] = te_copy(graph_, parts[2]);
+  const Var out = core_attention({.q = std::move(parts[0]),
+                                  .k = std::move(parts[1]),
+                                  .v = std::move(parts[2]),
+                                  .queries = whole_ * share.heads,
+                                  .keys = s_.seq});
+  return te_row_linear(graph_, out, whole_, s_.hidden, ranks_);
+}
+
+/// multi_latent_attention.py, MLASelfAttention: the latent vectors are made on every rank, the
+/// norms go before the products that lead up from them.
+Var TeBlock::latent_attention(const Var& x, const BlockSpec& share) const {
+  const LatentSpec& l = *share.latent;
+  const std::int64_t head = l.nope_dim + l.rope_dim;
+  const Var normed = te_norm(graph_, x, {share.norm, rows_});
+  const auto up = [&](const Var& latent, std::int64_t width) {
+    return te_norm_linear(graph_, latent, {NormKind::rms_norm, rows_}, width, ranks_);
+  };
+  Var q = l.q_rank > 0 ? te_linear(graph_, normed, rows_, l.q_rank, kWhole)
+                       : te_linear(graph_, normed, rows_, share.heads * head, ranks_);
+  if (l.q_rank > 0) q = up(q, share.heads * head);
+  const Var down = te_linear(graph_, normed, rows_, l.kv_rank + l.rope_dim, kWhole);
+  const std::vector<Var> latent = te_split(graph_, down, {rows_ * l.kv_rank, rows_ * l.rope_dim});
+  const Var kv = up(te_copy(graph_, latent[0]), share.heads * (l.nope_dim + l.value_dim));
+  const std::vector<Var> parts =
+      te_split(graph_, kv, {whole_ * share.heads * l.nope_dim, whole_ * share.heads * l.value_dim});
+  Qkv qkv{.q = te_move(graph_, std::exchange(q, {}), whole_ * share.heads * head),
+          .k = te_move(graph_, parts[0], whole_ * share.heads * head),
+          .v = te_copy(graph_, parts[1]),
+          .queries = whole_ * share.heads,
+          .keys = s_.seq};
+  const Var out = core_attention(std::move(qkv));
+  return te_row_linear(graph_, out, whole_, s_.hidden, ranks_);
+}
+
+/// Transformer Engine's choice: flash-attn before compute capability 9.0, cuDNN from there on.
+/// Source: pytorch/attention/dot_product_attention/utils.py, get_attention_backend.
+Var TeBlock::core_attention(Qkv qkv) const {
+  if (s_.attention == AttentionKernel::eager) {
+    return te_unfused_attention(graph_, std::move(qkv), s_.attention_dropout);
+  }
+  if (s_.cp > 1 && s_.exchange == Exchange::ring) {
+    return te_ring_attention(graph_, std::move(qkv), s_.cp);
+  }
+  if (s_.cp > 1) return te_exchanged_attention(graph_, std::move(qkv));
+  if (s_.capability > 0 && s_.capability < 9) return te_flash_attention(graph_, std::move(qkv));
+  return te_fused_attention(graph_, std::move(qkv));
+}
+
+/// mlp.py.
+Var TeBlock::mlp(const Var& x, const BlockSpec& share) const {
+  const bool gated = share.mlp == MlpKind::gated;
+  Var inner = te_norm_linear(graph_, x, {share.norm, rows_}, (gated ? 2 : 1) * share.ffn, ranks_);
+  inner = te_activation(graph_, inner, gated);
+  return te_row_linear(graph_, inner, whole_, s_.hidden, ranks_);
+}
+
+/// moe/moe_layer.py.
+Var TeBlock::moe(const Var& x, const BlockSpec& share) const {
+  const MoeSpec& m = *share.moe;
+  const Var normed = te_norm(graph_, x, {share.norm, rows_});
+  const bool gated = share.mlp == MlpKind::gated;
+  Var shared;
+  if (m.shared_ffn > 0) {
+    Var inner = te_linear(graph_, normed, rows_, (gated ? 2 : 1) * m.shared_ffn / s_.tp, ranks_);
+    inner = te_activation(graph_, inner, gated);
+    shared = te_row_linear(graph_, inner, whole_, s_.hidden, ranks_);
+  }
+  const Var out = routed(normed, share);
+  return shared ? te_add(graph_, shared, out, false) : out;
+}
+
+/// moe/router.py, moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher, as every expert gets as many
+/// tokens: what it sends it also gets. Of each token and expert the router keeps its logit, its
+/// score and its probability in fp32 and a byte; TransformerEngine pytorch/permutation.py keeps two
+/// places of 4 bytes.
+Var TeBlock::routed(const Var& x, const BlockSpec& share) const {
+  const MoeSpec& m = *share.moe;
+  const std::int64_t h = s_.hidden, sent = rows_ * m.top_k, here = m.experts / s_.ep;
+  const std::int64_t rows = sent * s_.etp;
+  const Var scores = graph_.make("scores", rows_ * m.experts * 13, DType::fp8);
+  Var tokens = te_move(graph_, x, sent * h, rows_ * (2 * m.experts + 1) * 4);
+  if (s_.ep > 1) tokens = te_move(graph_, tokens, sent * h);
+  if (s_.etp > 1) tokens = te_move(graph_, tokens, rows * h);
+  if (here > 1) tokens = te_move(graph_, tokens, rows * h);
+  tokens = experts(tokens, share, rows);
+  if (here > 1) tokens = te_move(graph_, tokens, rows * h);
+  if (s_.etp > 1) tokens = te_move(graph_, tokens, sent * h);
+  if (s_.ep > 1) tokens = te_move(graph_, tokens, sent * h);
+  Var y = te_move(graph_, tokens, x.elements);
+  graph_.join({y}, {&y}, [scores](std::vector<Var> g) { return g; });
+  return y;
+}
+
+/// moe/experts.py, TEGroupedMLP.
+Var TeBlock::experts(const Var& tokens, const BlockSpec& share, std::int64_t rows) const {
+  const std::int64_t width = share.moe->ffn / s_.etp;
+  const bool gated = share.mlp == MlpKind::gated;
+  Var inner = te_linear(graph_, tokens, rows, (gated ? 2 : 1) * width, kWhole);
+  inner = te_activation(graph_, inner, gated, rows);
+  return te_linear(graph_, inner, rows, s_.hidden, kWhole);
+}
+
+}  // namespace planwright::estimator::tape

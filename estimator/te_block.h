@@ -1,0 +1,34 @@
+#pragma once
+
+#include "estimator/step_shape.h"
+#include "estimator/te_ops.h"
+
+namespace planwright::estimator::tape {
+
+/// Megatron Core's transformer layer out of Transformer Engine's modules, forwards; autograd makes
+/// the backward. Blocks are this rank's share, but for experts, which are the model's. Source:
+/// Megatron-LM megatron/core/transformer/transformer_layer.py @ core_v0.14.0; the files of its
+/// parts are named with them.
+class TeBlock {
+ public:
+  TeBlock(Graph& graph, const StepShape& shape);
+
+  Var forward(const Var& x, const BlockSpec& share) const;
+
+ private:
+  Var attention(const Var& x, const BlockSpec& share) const;
+  Var latent_attention(const Var& x, const BlockSpec& share) const;
+  Var core_attention(Qkv qkv) const;
+  Var mlp(const Var& x, const BlockSpec& share) const;
+  Var moe(const Var& x, const BlockSpec& share) const;
+  Var routed(const Var& x, const BlockSpec& share) const;
+  Var experts(const Var& tokens, const BlockSpec& share, std::int64_t rows) const;
+
+  Graph& graph_;
+  const StepShape& s_;
+  TensorRanks ranks_;
+  std::int64_t rows_ = 0;   ///< tokens of this rank between the products
+  std::int64_t whole_ = 0;  ///< tokens in them
+};
+
+}  // namespace planwright::estimator::tape
