@@ -1,0 +1,129 @@
+#include "estimator/te_program.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace planwright::estimator {
+namespace {
+
+constexpr std::int64_t kSeq = 64, kBatch = 2, kHidden = 48, kHeads = 4;
+constexpr std::int64_t kRows = kSeq * kBatch;
+
+/// GPT: as many key/value heads, GELU of four times the width, LayerNorms, learned positions.
+BlockSpec gpt_block() {
+  BlockSpec block;
+  block.heads = block.kv_heads = kHeads;
+  block.head_dim = kHidden / kHeads;
+  block.ffn = 4 * kHidden;
+  return block;
+}
+
+BlockSpec llama_block() {
+  BlockSpec block = gpt_block();
+  block.kv_heads = 2;
+  block.mlp = MlpKind::gated;
+  block.activation = Activation::silu;
+  block.norm = NormKind::rms_norm;
+  return block;
+}
+
+StepShape shape_of() {
+  StepShape shape;
+  shape.batch = kBatch;
+  shape.seq = kSeq;
+  shape.hidden = kHidden;
+  shape.vocab = 96;
+  shape.compute = DType::bf16;
+  shape.kernels = KernelSet::transformer_engine;
+  shape.device = DeviceKind::cuda;
+  shape.capability = 9;
+  shape.rotary = false;
+  return shape;
+}
+
+/// Bytes that are there after the script and were not before.
+std::int64_t net(const Script& script) {
+  std::int64_t bytes = 0;
+  for (const Event& event : script.events()) {
+    if (event.kind == Event::Kind::make) bytes += event.bytes;
+    if (event.kind == Event::Kind::drop) bytes -= event.bytes;
+  }
+  return bytes;
+}
+
+using Turn = StepProgram::Turn;
+
+/// What a block keeps for its backward, its input counted and its output not.
+std::int64_t state_of(const StepShape& shape, const BlockSpec& block) {
+  return net(TeProgram(shape).block(Turn::forward_kept, true, block));
+}
+
+/// Korthikanti et al., arXiv:2205.05198, equation 1: s b h (34 + 5 a s / h) bytes per layer, and
+/// of two norms the mean and the deviation of each row.
+TEST(TeProgram, KeepsWhatThePaperCounts) {
+  StepShape shape = shape_of();
+  shape.attention = AttentionKernel::eager;
+  shape.hidden_dropout = shape.attention_dropout = true;
+  EXPECT_EQ(state_of(shape, gpt_block()),
+            34 * kRows * kHidden + 5 * kBatch * kHeads * kSeq * kSeq + 2 * 8 * kRows);
+}
+
+/// Without the scores and masks, and with each query's log-sum-exp in their place.
+TEST(TeProgram, KeepsNoScoresWithFusedAttention) {
+  const std::int64_t lse = 4 * kRows * kHeads;
+  EXPECT_EQ(state_of(shape_of(), gpt_block()), 32 * kRows * kHidden + lse + 2 * 8 * kRows);
+}
+
+/// Equation 2: what is between the products is divided, too.
+TEST(TeProgram, DividesAllWithSequenceParallelism) {
+  StepShape shape = shape_of();
+  const std::int64_t whole = state_of(shape, gpt_block());
+  shape.tp = 2;
+  shape.sp = true;
+  EXPECT_EQ(state_of(shape, gpt_block()), whole / 2);
+}
+
+/// Before compute capability 9.0 flash-attn's own layout is a copy of the output.
+TEST(TeProgram, KeepsTheOutputTwiceWithFlashAttn) {
+  StepShape shape = shape_of();
+  const std::int64_t fused = state_of(shape, llama_block());
+  shape.capability = 8;
+  EXPECT_EQ(state_of(shape, llama_block()), fused + 2 * kRows * kHidden);
+}
+
+TEST(TeProgram, DropsAllThatItMakes) {
+  for (const bool sp : {false, true}) {
+    for (const BlockSpec& block : {gpt_block(), llama_block()}) {
+      StepShape shape = shape_of();
+      shape.tp = 2;
+      shape.sp = sp;
+      shape.rotary = block.norm == NormKind::rms_norm;
+      const TeProgram program(shape);
+      const std::int64_t kept = net(program.block(Turn::forward_kept, true, block));
+      const std::int64_t unit = program.boundary().bytes;
+      // The output and its gradient come; the input goes and its gradient stays.
+      EXPECT_EQ(kept + net(program.block(Turn::backward, true, block)), 0);
+      EXPECT_EQ(net(program.block(Turn::forward_dropped, true, block)), unit);
+      EXPECT_EQ(net(program.block(Turn::forward_dropped, false, block)), 0);
+      EXPECT_EQ(net(program.block(Turn::rebuild_and_backward, true, block)), -unit);
+    }
+  }
+}
+
+/// Each of the experts' rows keeps its input, gate and up, their product, and its probability.
+TEST(TeProgram, KeepsWhatExpertsGetOfEachTokenOnce) {
+  BlockSpec block = llama_block();
+  block.ffn = 0;
+  block.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 32};
+  StepShape shape = shape_of();
+  shape.ep = 4;
+  const std::int64_t rows = 2 * kRows;
+  BlockSpec twice = block;
+  twice.moe->top_k = 4;
+  EXPECT_EQ(state_of(shape, twice) - state_of(shape, block),
+            rows * (2 * kHidden + 4 * 32 + 2 * 32 + 4));
+}
+
+}  // namespace
+}  // namespace planwright::estimator
