@@ -48,6 +48,10 @@ class StepProgram {
   };
   virtual Head head(NormKind norm) const = 0;
 
+  /// Whether the scripts make and drop the gradients of weights, which then come after the turn
+  /// that makes them; else before it.
+  virtual bool makes_gradients() const { return false; }
+
   /// What the first micro-batch makes and nobody drops.
   virtual Tensor resident(const ModelPart&) const { return {}; }
 };

@@ -28,6 +28,9 @@ struct StepShape {
   bool hidden_dropout = false, attention_dropout = false;
   LoraSpec lora{};
   KernelSet kernels = KernelSet::in_place;
+  HfModules modules{};  ///< of the kernel set transformers
+  /// A backward's gradients of weights go at once, added to those of an earlier one.
+  bool sums_gradients = false;
   DeviceKind device = DeviceKind::cpu;
 
   std::int64_t tokens() const { return batch * seq; }

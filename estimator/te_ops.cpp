@@ -6,13 +6,6 @@
 namespace planwright::estimator::tape {
 namespace {
 
-Var like(Graph& graph, const char* name, const Var& x) {
-  return graph.make(name, x.elements, x.type);
-}
-
-/// What a node keeps of a tensor: its bytes.
-Var saved(const Var& x) { return {.elements = x.elements, .type = x.type, .storage = x.storage}; }
-
 /// Mean and deviation, or the latter alone, of each row.
 Var statistics(Graph& graph, const Norm& norm) {
   const bool mean = norm.kind != NormKind::rms_norm;
@@ -27,7 +20,7 @@ Var gathered(Graph& graph, const Var& local, const TensorRanks& ranks) {
 
 Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t outputs,
                    const TensorRanks& ranks) {
-  Var normed = like(graph, "norm", x);
+  Var normed = graph.like("norm", x);
   const Var stats = statistics(graph, norm);
   const std::int64_t rows = ranks.whole(norm.rows);
   const Var whole = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
@@ -37,11 +30,11 @@ Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t ou
       [&graph, ranks, kept = saved(x), normed = saved(normed), stats](std::vector<Var>) mutable {
         Var again = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
         Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
-        Var d_normed = ranks.gathers() ? like(graph, "scattered", kept) : d_whole;
+        Var d_normed = ranks.gathers() ? graph.like("scattered", kept) : d_whole;
         // The weight's gradient is taken here; then these are cleared.
         again = {};
         normed = {};
-        return std::vector{like(graph, "d_norm", kept)};
+        return std::vector{graph.like("d_norm", kept)};
       });
   return y;
 }
@@ -52,7 +45,7 @@ Var te_row_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t ou
   if (ranks.gathers()) y = graph.make("scattered", y.elements / ranks.count, x.type);
   graph.join({x}, {&y}, [&graph, ranks, kept = saved(x)](std::vector<Var> g) {
     const Var whole = ranks.gathers() ? gathered(graph, g[0], ranks) : Var{};
-    return std::vector{like(graph, "d_input", kept)};
+    return std::vector{graph.like("d_input", kept)};
   });
   return y;
 }
@@ -71,15 +64,15 @@ std::vector<Var> te_split(Graph& graph, const Var& x, const std::vector<std::int
 }
 
 Var te_copy(Graph& graph, const Var& x) {
-  Var y = like(graph, "copy", x);
+  Var y = graph.like("copy", x);
   graph.join({x}, {&y}, [](std::vector<Var> g) { return g; });
   return y;
 }
 
 Var te_rotate(Graph& graph, const Var& x) {
-  Var y = like(graph, "rotated", x);
+  Var y = graph.like("rotated", x);
   graph.join({x}, {&y},
-             [&graph](std::vector<Var> g) { return std::vector{like(graph, "d_rotated", g[0])}; });
+             [&graph](std::vector<Var> g) { return std::vector{graph.like("d_rotated", g[0])}; });
   return y;
 }
 
@@ -89,8 +82,8 @@ Var te_attention(Graph& graph, const Var& q, const Var& k, const Var& v, std::in
   graph.join({q, k, v}, {&out},
              [&graph, kept_q = saved(q), kept_k = saved(k), kept_v = saved(v), kept = saved(out),
               lse](std::vector<Var>) {
-               return std::vector{like(graph, "dq", kept_q), like(graph, "dk", kept_k),
-                                  like(graph, "dv", kept_v)};
+               return std::vector{graph.like("dq", kept_q), graph.like("dk", kept_k),
+                                  graph.like("dv", kept_v)};
              });
   return out;
 }
@@ -98,16 +91,16 @@ Var te_attention(Graph& graph, const Var& q, const Var& k, const Var& v, std::in
 Var te_activation(Graph& graph, const Var& x, bool gated) {
   Var y = graph.make("activation", gated ? x.elements / 2 : x.elements, x.type);
   graph.join({x}, {&y}, [&graph, kept = saved(x)](std::vector<Var>) {
-    return std::vector{like(graph, "d_activation", kept)};
+    return std::vector{graph.like("d_activation", kept)};
   });
   return y;
 }
 
 Var te_add(Graph& graph, const Var& branch, const Var& x, bool dropout) {
-  Var y = like(graph, "add", x);
+  Var y = graph.like("add", x);
   const Var mask = dropout ? graph.make("mask", x.elements, DType::fp8) : Var{};
   graph.join({branch, x}, {&y}, [&graph, mask](std::vector<Var> g) {
-    Var d_branch = mask ? like(graph, "d_dropout", g[0]) : g[0];
+    Var d_branch = mask ? graph.like("d_dropout", g[0]) : g[0];
     return std::vector{std::move(d_branch), g[0]};
   });
   return y;

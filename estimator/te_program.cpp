@@ -1,6 +1,5 @@
 #include "estimator/te_program.h"
 
-#include <stdexcept>
 #include <utility>
 
 namespace planwright::estimator {
@@ -8,7 +7,7 @@ namespace planwright::estimator {
 using namespace tape;
 
 TeProgram::TeProgram(const StepShape& shape)
-    : shape_(shape),
+    : TapeProgram(shape),
       ranks_{shape.tp, shape.sp},
       rows_(shape.local_tokens()),
       whole_(shape.tokens()) {}
@@ -52,54 +51,6 @@ Var TeProgram::mlp(Graph& graph, const Var& x, const BlockSpec& share) const {
 Var TeProgram::block_forward(Graph& graph, const Var& x, const BlockSpec& share) const {
   const Var x1 = te_add(graph, attention(graph, x, share), x, shape_.hidden_dropout);
   return te_add(graph, mlp(graph, x1, share), x1, shape_.hidden_dropout);
-}
-
-/// `backward`: what the forward is kept for; null: nothing is.
-Script TeProgram::forward(Script* backward, bool keeps_input, const BlockSpec& share) const {
-  Script script;
-  Graph graph;
-  graph.record(script);
-  graph.gradients = backward != nullptr;
-  Var x = given(graph, "x");
-  const Var leaf{.elements = x.elements, .maker = x.maker};
-  if (backward == nullptr && keeps_input) Graph::keep(x);
-  Var y = block_forward(graph, std::exchange(x, {}), share);
-  Graph::keep(y);
-  if (backward == nullptr) return script;
-  graph.record(*backward);
-  Graph::keep(graph.backward(std::move(y), given(graph, "dy"), leaf));
-  return script;
-}
-
-/// A function that is run again in backward holds its arguments, its output and the gradient of it
-/// until it returns. Source: megatron/core/tensor_parallel/random.py, CheckpointFunction.
-Script TeProgram::rebuild_and_backward(const BlockSpec& share) const {
-  Script script;
-  Graph graph;
-  graph.record(script);
-  const Var x = given(graph, "x");
-  const Var dy = given(graph, "dy");
-  const Var y = block_forward(graph, x, share);
-  Graph::keep(graph.backward(y, dy, x));
-  return script;
-}
-
-Script TeProgram::block(Turn turn, bool keeps_input, const BlockSpec& block) const {
-  const BlockSpec share = tensor_share(block, static_cast<int>(shape_.tp));
-  Script backward;
-  switch (turn) {
-    case Turn::forward_kept:
-    case Turn::rebuild:
-      return forward(&backward, keeps_input, share);
-    case Turn::forward_dropped:
-      return forward(nullptr, keeps_input, share);
-    case Turn::backward:
-      forward(&backward, keeps_input, share);
-      return backward;
-    case Turn::rebuild_and_backward:
-      return rebuild_and_backward(share);
-  }
-  throw std::logic_error("TeProgram: unknown turn");
 }
 
 /// Masked where the rank has no row of the matrix, summed over the ranks, and turned to

@@ -2,6 +2,7 @@
 
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
+#include "launcher/targets/shared/transformers_use.h"
 
 namespace planwright::targets::accelerate {
 namespace {
@@ -123,8 +124,11 @@ Engine engine_of(const Candidate& candidate) {
 }
 
 std::vector<Knob> emitted_knobs() {
-  return {{kEngineKnob, all_words<Engine>(),
-           "what shards: FSDP2 (DDP at zero 0), FSDP1 or Accelerate's DeepSpeed plug-in"}};
+  std::vector<Knob> knobs = module_knobs();
+  knobs.insert(knobs.begin(),
+               {kEngineKnob, all_words<Engine>(),
+                "what shards: FSDP2 (DDP at zero 0), FSDP1 or Accelerate's DeepSpeed plug-in"});
+  return knobs;
 }
 
 std::vector<Rule> emit_rules() {

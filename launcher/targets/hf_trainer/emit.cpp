@@ -19,7 +19,7 @@ namespace {
 using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
-bool uses_fsdp(const Candidate& c) { return engine_of(c) == Engine::fsdp2 && c.zero > 0; }
+bool uses_fsdp(const Candidate& c) { return engine_of(c) != Engine::deepspeed && c.zero > 0; }
 bool uses_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
 
 /// Source: transformers training_args.py, OptimizerNames @ v5.23.0. bitsandbytes' 8-bit Adam does
