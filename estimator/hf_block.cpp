@@ -21,7 +21,7 @@ Var HfBlock::forward(Var hidden) const {
     return add(graph_, add(graph_, attended, hidden), residual);
   }
   hidden = attention(hidden);
-  const Var held = is_gpt2() ? hidden : Var{};  // by a name of its own
+  const Var held = is_gpt2() ? hidden : Var{};
   hidden = add(graph_, residual, hidden);
   residual = hidden;
   hidden = norm(std::move(hidden), s_.hidden);
@@ -50,9 +50,15 @@ Var HfBlock::rms_norm(Var hidden, std::int64_t width) const {
   return mul(graph_, Weight{width, m_.norms, trained()}, to(graph_, hidden, input_type));
 }
 
+/// A fused matrix is, where one of its parts is named.
 bool HfBlock::is_adapted(LoraTarget target) const {
-  const auto& targets = s_.lora.targets;
-  return s_.lora.freezes() && std::find(targets.begin(), targets.end(), target) != targets.end();
+  using enum LoraTarget;
+  const auto named = [&](LoraTarget each) {
+    const auto& targets = s_.lora.targets;
+    return std::find(targets.begin(), targets.end(), each) != targets.end();
+  };
+  if (!s_.lora.freezes()) return false;
+  return named(target) || (target == qkv_proj && (named(q_proj) || named(k_proj) || named(v_proj)));
 }
 
 Var HfBlock::project(const Var& x, LoraTarget target, std::int64_t outputs, bool bias) const {
@@ -103,14 +109,13 @@ Var HfBlock::rotate(const Var& x) const {
   return add(graph_, straight, turned);
 }
 
-/// Of one matrix for all three, and scores whose softmax is as narrow as they are.
-bool HfBlock::is_gpt2() const { return !s_.rotary && b_.qkv_bias && queries() == keys(); }
+/// The scores' softmax is as narrow as they are, and attention's output has a name of its own.
+bool HfBlock::is_gpt2() const { return m_.fused_qkv && queries() == keys(); }
 
 std::vector<Var> HfBlock::queries_keys_values(const Var& x) const {
-  if (is_gpt2()) {
-    const Var mixed = base(x, 3 * queries(), true);
-    const std::int64_t each = rows_ * queries();
-    return split(graph_, mixed, {each, each, each});
+  if (m_.fused_qkv) {
+    const Var mixed = project(x, LoraTarget::qkv_proj, queries() + 2 * keys(), b_.qkv_bias);
+    return split(graph_, mixed, {rows_ * queries(), rows_ * keys(), rows_ * keys()});
   }
   using enum LoraTarget;
   Var q = project(x, q_proj, queries(), b_.qkv_bias);

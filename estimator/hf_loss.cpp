@@ -16,8 +16,9 @@ Weight head_weight(const StepShape& s) {
 DType head_type(const StepShape& s) { return s.modules.autocast ? s.compute : s.modules.weights; }
 
 Var loss_of(Graph& graph, const StepShape& s, const Var& logits, std::int64_t rows) {
-  return s.loss == LossKernel::fused ? fused_cross_entropy(graph, logits, rows)
-                                     : cross_entropy(graph, logits, rows);
+  if (s.loss == LossKernel::fused) return fused_cross_entropy(graph, logits, rows);
+  // On torch's list of what autocast computes in fp32.
+  return cross_entropy(graph, s.modules.autocast ? to(graph, logits, DType::fp32) : logits);
 }
 
 /// Logits of all tokens of a sequence but the last.
@@ -32,7 +33,7 @@ Var shifted_loss(Graph& graph, const StepShape& s, const Var& logits) {
 HfLogits hf_logits(Graph& graph, const StepShape& s, const Var& normed) {
   const Matrix head{head_weight(s), head_type(s), false, Account::logits};
   Var logits = linear(graph, normed, head, s.tokens());
-  if (s.modules.loss != LossStyle::in_model) return {logits, logits};
+  if (s.modules.loss != LossStyle::in_model) return {logits, logits};  // a model's caller has them
   graph.account = Account::logits;
   Var wide = to(graph, logits, DType::fp32);
   return {wide, wide};
@@ -41,12 +42,14 @@ HfLogits hf_logits(Graph& graph, const StepShape& s, const Var& normed) {
 /// Accelerate hands fp32 copies of a model's outputs to its caller under autocast. Source:
 /// accelerate utils/operations.py, ConvertOutputsToFp32 @ v1.15.0.
 Var hf_loss(Graph& graph, const StepShape& s, HfLogits given) {
+  const LossStyle style = s.modules.loss;
   graph.account = Account::logits;
   Var loss;
   {
-    const Var wide = to(graph, std::exchange(given.logits, {}), DType::fp32);
-    loss = s.modules.loss == LossStyle::shifted_labels ? loss_of(graph, s, wide, s.tokens())
-                                                       : shifted_loss(graph, s, wide);
+    Var logits = std::exchange(given.logits, {});
+    if (style != LossStyle::narrow) logits = to(graph, logits, DType::fp32);
+    loss = style == LossStyle::shifted_labels ? loss_of(graph, s, logits, s.tokens())
+                                              : shifted_loss(graph, s, logits);
   }
   if (s.modules.autocast) to(graph, given.held, DType::fp32);
   return loss;

@@ -24,6 +24,21 @@ Var HfProgram::block_forward(Graph& graph, const Var& x, const BlockSpec& share)
   return HfBlock(graph, shape_, share).forward(x);
 }
 
+/// Of the product that keys and values are views of. Source: transformers
+/// models/gpt_bigcode/modeling_gpt_bigcode.py @ v4.48.1, whose checkpoint does not turn the cache
+/// off; a quantised product is as wide as its input, which autocast's norm makes fp32.
+Tensor HfProgram::cache(const BlockSpec& block) const {
+  const std::int64_t width = (block.heads + 2 * block.kv_heads) * block.head_dim;
+  const HfModules& m = shape_.modules;
+  return {"cache", m.returns_cache ? bytes_of(m.stream) * shape_.tokens() * width : 0};
+}
+
+Script HfProgram::block(Turn turn, bool keeps_input, const BlockSpec& block) const {
+  Script script = TapeProgram::block(turn, keeps_input, block);
+  if (turn == Turn::forward_dropped) script.make(cache(block));
+  return script;
+}
+
 /// What the dropout of the embedding keeps: a byte for each element.
 Tensor HfProgram::mask() const {
   const bool dropped = !shape_.rotary && shape_.hidden_dropout;
@@ -49,7 +64,7 @@ Script HfProgram::embedding_backward() const {
   return script.drop(mask()).drop(boundary());
 }
 
-StepProgram::Head HfProgram::head(NormKind norm) const {
+StepProgram::Head HfProgram::head(const BlockSpec& last) const {
   Head head;
   Chunk chunk;
   Graph graph;
@@ -58,8 +73,7 @@ StepProgram::Head HfProgram::head(NormKind norm) const {
   graph.record(head.before);
   Var x = given(graph, "x");
   const Var leaf{.elements = x.elements, .maker = x.maker};
-  const BlockSpec normed_by{.norm = norm};
-  Var normed = HfBlock(graph, shape_, normed_by).norm(x, shape_.hidden);
+  Var normed = HfBlock(graph, shape_, last).norm(x, shape_.hidden);
   x = {};
   graph.record(chunk.forward);
   Var loss;
@@ -70,6 +84,7 @@ StepProgram::Head HfProgram::head(NormKind norm) const {
     graph.record(chunk.loss);
     loss = hf_loss(graph, shape_, std::move(logits));
   }
+  for (std::int64_t i = 0; i < shape_.dropped_blocks; ++i) chunk.loss.drop(cache(last));
   normed = {};
   graph.record(chunk.backward);
   Var gradient = graph.make("d_loss", 1, DType::fp32);

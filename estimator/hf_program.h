@@ -14,13 +14,15 @@ class HfProgram : public TapeProgram {
   Tensor boundary() const override;
   Tensor ids() const override;
   Tensor targets() const override;
+  Script block(Turn turn, bool keeps_input, const BlockSpec& block) const override;
   Script embedding() const override;
   Script embedding_backward() const override;
-  Head head(NormKind norm) const override;
+  Head head(const BlockSpec& last) const override;
   bool makes_gradients() const override { return true; }
 
  private:
   Tensor mask() const;
+  Tensor cache(const BlockSpec& block) const;
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
   Var given(Graph& graph, const char* name) const override;
   bool holds_output() const override { return shape_.modules.reentrant; }

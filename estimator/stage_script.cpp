@@ -235,7 +235,7 @@ void StageRun::head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* op
 
 void StageRun::head() {
   const UnitWindows& unit = windows(s_.part.head_unit());
-  const StepProgram::Head head = program().head(s_.model.runs.back().block.norm);
+  const StepProgram::Head head = program().head(s_.model.runs.back().block);
   simulator_.enter(Phase::forward);
   enter(unit, backward_.empty() ? nullptr : backward_.front().own, Pass::backward);
   simulator_.run(head.before);
@@ -346,9 +346,13 @@ std::array<Peaks, kWordCount<Phase>> StageRun::peaks() {
 StageStep stage_step(const Problem& problem, const TargetTraits& traits, const Candidate& c,
                      int number, const ModelPart& part, const FlatLayout& layout,
                      const FlatLayout& frozen) {
+  StepShape shape = step_shape(problem, traits, c);
+  for (const RecomputeSegment& segment : recompute_segments(c.recompute, part.layers)) {
+    if (segment.recomputed) shape.dropped_blocks += segment.count;
+  }
   return {.model = problem.model,
           .part = part,
-          .shape = step_shape(problem, traits, c),
+          .shape = shape,
           .layout = layout,
           .frozen = frozen,
           .recompute = c.recompute,

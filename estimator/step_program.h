@@ -46,7 +46,8 @@ class StepProgram {
     std::vector<Chunk> chunks;
     Script after;
   };
-  virtual Head head(NormKind norm) const = 0;
+  /// After a block like `last`.
+  virtual Head head(const BlockSpec& last) const = 0;
 
   /// Whether the scripts make and drop the gradients of weights, which then come after the turn
   /// that makes them; else before it.

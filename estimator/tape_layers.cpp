@@ -186,14 +186,14 @@ Var softmax(Graph& graph, const Var& x, DType type) {
   return y;
 }
 
-Var cross_entropy(Graph& graph, const Var& logits, std::int64_t rows) {
-  Var logs = graph.make("log_softmax", logits.elements, DType::fp32);
+Var cross_entropy(Graph& graph, const Var& logits) {
+  Var logs = graph.like("log_softmax", logits);
   graph.join({logits}, {&logs}, [&graph, kept = saved(logs)](std::vector<Var>) {
-    return std::vector{graph.make("log_softmax", kept.elements, DType::fp32)};
+    return std::vector{graph.like("log_softmax", kept)};
   });
-  Var loss = graph.make("nll_loss", 1, DType::fp32);
-  graph.join({logs}, {&loss}, [&graph, rows, kept = saved(logs)](std::vector<Var>) {
-    return std::vector{graph.make("nll_loss", kept.elements, DType::fp32)};
+  Var loss = graph.make("nll_loss", 1, logits.type);
+  graph.join({logs}, {&loss}, [&graph, kept = saved(logs)](std::vector<Var>) {
+    return std::vector{graph.like("nll_loss", kept)};
   });
   return loss;
 }

@@ -55,9 +55,9 @@ Var fused_swiglu(Graph& graph, const Var& gate, const Var& up);
 Var batched_product(Graph& graph, const Var& a, const Var& b, std::int64_t elements);
 Var softmax(Graph& graph, const Var& x, DType type);
 
-/// The mean over `rows` of logits in fp32. Source: aten/src/ATen/native/LossNLL.cpp.
-Var cross_entropy(Graph& graph, const Var& logits, std::int64_t rows);
-/// One kernel, whose gradient is written over the logits. Source: unslothai/unsloth
+/// Source: aten/src/ATen/native/LossNLL.cpp.
+Var cross_entropy(Graph& graph, const Var& logits);
+/// Of `rows` of logits: one kernel, whose gradient is written over them. Source: unslothai/unsloth
 /// unsloth/kernels/cross_entropy_loss.py.
 Var fused_cross_entropy(Graph& graph, const Var& logits, std::int64_t rows);
 

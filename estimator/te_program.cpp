@@ -81,7 +81,7 @@ Tensor TeProgram::resident(const ModelPart& part) const {
           Account::communication};
 }
 
-StepProgram::Head TeProgram::head(NormKind norm) const {
+StepProgram::Head TeProgram::head(const BlockSpec& last) const {
   Head head;
   Chunk chunk;
   const std::int64_t logits = whole_ * shape_.vocab;
@@ -92,7 +92,7 @@ StepProgram::Head TeProgram::head(NormKind norm) const {
   const Tensor scattered{"scattered", ranks_.gathers() ? boundary().bytes : 0};
   const Tensor dummy{"d_head", shape_.e() * shape_.vocab * shape_.hidden, Account::gradients};
   const Tensor normed{"norm", boundary().bytes};
-  const Tensor stats{"norm statistics", (norm == NormKind::rms_norm ? 4 : 8) * rows_};
+  const Tensor stats{"norm statistics", (last.norm == NormKind::rms_norm ? 4 : 8) * rows_};
 
   head.before.make(normed).make(stats);
   chunk.forward.make(narrow);

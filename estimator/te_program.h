@@ -17,7 +17,7 @@ class TeProgram : public TapeProgram {
   Tensor targets() const override;
   Script embedding() const override;
   Script embedding_backward() const override;
-  Head head(NormKind norm) const override;
+  Head head(const BlockSpec& last) const override;
   Tensor resident(const ModelPart& part) const override;
 
  private:

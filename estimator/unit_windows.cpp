@@ -1,6 +1,7 @@
 #include "estimator/unit_windows.h"
 
 #include <cstddef>
+#include <utility>
 
 namespace planwright::estimator {
 namespace {
@@ -17,6 +18,7 @@ std::vector<bool> kept_units(const StageStep& step, std::size_t units) {
       }
     }
   }
+  if (step.sharding.one_outer_unit) kept.front() = true;
   kept.back() = false;  // the head's backward follows its forward at once
   return kept;
 }
@@ -54,10 +56,9 @@ void add_gathered(std::vector<UnitWindows>& units, const StageStep& step) {
 void join_outer_units(std::vector<UnitWindows>& units) {
   UnitWindows& outer = units.front();
   UnitWindows& head = units.back();
-  for (UnitWindows* unit : {&outer, &head}) {
-    outer.kept.insert(outer.kept.end(), unit->gathered.begin(), unit->gathered.end());
-    unit->gathered.clear();
-  }
+  outer.kept.insert(outer.kept.end(), head.gathered.begin(), head.gathered.end());
+  head.gathered.clear();
+  outer.growing += std::exchange(head.growing, 0);
   outer.completed.insert(outer.completed.end(), head.completed.begin(), head.completed.end());
   head.completed.clear();
   BucketBytes all;

@@ -96,7 +96,7 @@ StepShape gpt2_shape(AttentionKernel attention) {
   s.rotary = false;
   s.attention = attention;
   s.hidden_dropout = s.attention_dropout = true;
-  s.modules.python_gelu = true;
+  s.modules.python_gelu = s.modules.fused_qkv = true;
   return s;
 }
 
@@ -171,7 +171,7 @@ std::pair<std::int64_t, std::int64_t> head_peaks(LossStyle style, bool frozen) {
   s.vocab = 8000;
   s.modules.loss = style;
   if (frozen) s.lora = {8, {LoraTarget::q_proj}};
-  const StepProgram::Head head = HfProgram(s).head(NormKind::rms_norm);
+  const StepProgram::Head head = HfProgram(s).head(llama());
   std::vector<Made> forward, backward;
   std::int64_t live = 0;
   tell(forward, live, head.before);

@@ -35,16 +35,18 @@ constexpr std::array<std::string_view, 3> kRepeating{"mistral", "qwen2", "qwen2_
 constexpr std::array<std::string_view, 6> kGeluNew{"gpt2", "gpt_neo", "gptj",
                                                    "phi",  "codegen", "openai-gpt"};
 
-LossStyle loss_style(TransformersVersion version) {
-  switch (version) {
-    case TransformersVersion::v4_45:
-      return LossStyle::in_model;
-    case TransformersVersion::v4_48:
-      return LossStyle::function;
-    case TransformersVersion::v5:
-      return LossStyle::shifted_labels;
-  }
-  return LossStyle::shifted_labels;
+/// Whose blocks have one product for queries, keys and values with learned positions. Source:
+/// transformers models/gpt2/modeling_gpt2.py, models/gpt_bigcode/modeling_gpt_bigcode.py @ v4.48.1.
+constexpr std::array<std::string_view, 2> kFusedQkv{"gpt2", "gpt_bigcode"};
+/// Whose loss is computed in the logits' own type, to 4.48. Source: these families' modeling files
+/// @ v4.45.2 and v4.48.1.
+constexpr std::array<std::string_view, 6> kNarrowLoss{"gpt2",     "gpt_bigcode", "opt",
+                                                      "gpt_neox", "falcon",      "bloom"};
+
+LossStyle loss_style(TransformersVersion version, const std::string& family) {
+  if (version == TransformersVersion::v5) return LossStyle::shifted_labels;
+  if (among(kNarrowLoss, family)) return LossStyle::narrow;
+  return version == TransformersVersion::v4_48 ? LossStyle::function : LossStyle::in_model;
 }
 
 /// A LoRA model is loaded in the type that is computed in, and PEFT makes fp32 adapters beside it.
@@ -56,6 +58,9 @@ void set_types(HfModules& m, const Problem& problem, const ModuleTypes& types) {
   m.weights = m.norms = m.stream = narrow ? recipe.compute : stored;
   m.adapters = types.gathered ? recipe.compute : stored;
   m.autocast = types.autocast && recipe.compute != DType::fp32;
+  // Autocast's LayerNorm is fp32, and a 4-bit product as wide as its input.
+  const bool rms = problem.model.runs.front().block.norm == NormKind::rms_norm;
+  if (m.quantised && m.autocast && !rms) m.stream = DType::fp32;
 }
 
 }  // namespace
@@ -85,10 +90,12 @@ HfModules modules_of(const Problem& problem, const Candidate& candidate, const M
   const auto kernels = chosen<ModuleKernels>(candidate, kKernels);
   const std::string& family = problem.model.family;
   HfModules m;
-  m.loss = loss_style(version);
+  m.loss = loss_style(version, family);
   m.fused_norms = m.fused_rotary = kernels != ModuleKernels::eager;
   m.fused_swiglu = kernels == ModuleKernels::liger;
   m.repeats_kv = version == TransformersVersion::v4_45 && among(kRepeating, family);
+  m.fused_qkv = among(kFusedQkv, family);
+  m.returns_cache = family == "gpt_bigcode" && version != TransformersVersion::v5;
   m.reentrant = checkpoints_reentrantly(candidate);
   m.python_gelu = among(kGeluNew, family);
   m.on_accelerator = problem.cluster.device.kind == DeviceKind::cuda;
