@@ -154,9 +154,8 @@ Var HfBlock::attend(Var q, Var k, Var v) const {
   k = to(graph_, k, type);
   v = to(graph_, v, type);
   const std::int64_t kv_heads = k.elements / (rows_ * b_.head_dim);
-  return flash_attention(
-      graph_, q, k, v,
-      {s_.batch, s_.seq, b_.heads, kv_heads, b_.head_dim, m_.on_accelerator});
+  return flash_attention(graph_, q, k, v,
+                         {s_.batch, s_.seq, b_.heads, kv_heads, b_.head_dim, m_.on_accelerator});
 }
 
 /// eager_attention_forward. Operands of the products are copied where heads do not lie in a row.

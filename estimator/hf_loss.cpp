@@ -58,11 +58,14 @@ Var hf_loss(Graph& graph, const StepShape& s, HfLogits given) {
 Var hf_chunked_loss(Graph& graph, const StepShape& s, const Var& normed) {
   const Weight weight = head_weight(s);
   const DType type = head_type(s);
-  const auto parts = [](std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; };
+  const auto parts = [](std::int64_t whole, std::int64_t part) {
+    return (whole + part - 1) / part;
+  };
   const auto even = static_cast<std::uint64_t>(parts(s.tokens(), parts(s.vocab, s.hidden)));
   const auto rows = std::min(static_cast<std::int64_t>(std::bit_ceil(even)), s.tokens());
   Var d_weight;
-  if (weight.trained) d_weight = graph.make("d_head", weight.elements, weight.type, Account::gradients);
+  if (weight.trained)
+    d_weight = graph.make("d_head", weight.elements, weight.type, Account::gradients);
   Var d_normed = graph.like("d_normed", normed);
   graph.account = Account::logits;
   Var logits, d_logits;

@@ -65,7 +65,7 @@ class StageRun {
     return windows(s_.part.block_unit(s_.part.first_layer + layer));
   }
   Turn turn(Turn::Kind kind, std::int64_t layer) const {
-    return {kind, true, &s_.model.block(s_.part.first_layer + layer), &windows_of_layer(layer),
+    return {kind,    true, &s_.model.block(s_.part.first_layer + layer), &windows_of_layer(layer),
             nullptr, 0};
   }
   void plan_forward();

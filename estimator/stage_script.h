@@ -24,7 +24,7 @@ struct StageStep {
   Recompute recompute;
   Sharding sharding{};
   bool overlap = true;
-  std::vector<std::int64_t> growing{};  ///< by unit: see growing_bytes
+  std::vector<std::int64_t> growing{};      ///< by unit: see growing_bytes
   std::optional<WeightFormat> quantised{};  ///< of the frozen linear matrices
   Schedule schedule = Schedule::one_f_one_b;
   int stage = 0, stages = 1;

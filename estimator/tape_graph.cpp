@@ -53,7 +53,8 @@ Var Graph::given(const char* name, std::int64_t elements, DType type, bool needs
           .type = type,
           .storage = std::make_shared<Storage>(*this, tensor, true),
           .needs_gradient = needs_gradient};
-  if (needs_gradient) var.maker = std::make_shared<Node>(Node{{}, {elements}, nullptr, next_++, account});
+  if (needs_gradient)
+    var.maker = std::make_shared<Node>(Node{{}, {elements}, nullptr, next_++, account});
   return var;
 }
 

@@ -99,8 +99,9 @@ Var scale(Graph& graph, const Var& x) {
 Var dropout(Graph& graph, const Var& x) {
   Var y = graph.like("dropout", x);
   const Var mask = graph.make("dropout mask", x.elements, DType::fp8);
-  graph.join({x}, {&y},
-             [&graph, mask](std::vector<Var> g) { return std::vector{graph.like("dropout", g[0])}; });
+  graph.join({x}, {&y}, [&graph, mask](std::vector<Var> g) {
+    return std::vector{graph.like("dropout", g[0])};
+  });
   return y;
 }
 
@@ -160,10 +161,9 @@ Var fused_rms_norm(Graph& graph, const Var& x, const Weight& weight, std::int64_
 
 Var fused_swiglu(Graph& graph, const Var& gate, const Var& up) {
   Var y = graph.like("swiglu", gate);
-  graph.join({gate, up}, {&y},
-             [kept_gate = saved(gate), kept_up = saved(up)](std::vector<Var>) {
-               return std::vector{kept_gate, kept_up};
-             });
+  graph.join({gate, up}, {&y}, [kept_gate = saved(gate), kept_up = saved(up)](std::vector<Var>) {
+    return std::vector{kept_gate, kept_up};
+  });
   return y;
 }
 
@@ -202,9 +202,8 @@ Var fused_cross_entropy(Graph& graph, const Var& logits, std::int64_t rows) {
   const Var losses = graph.make("losses", rows, DType::fp32);
   const Var sums = graph.make("logsumexp", rows, DType::fp32);
   Var loss = graph.make("loss", 1, DType::fp32);
-  graph.join({logits}, {&loss}, [kept = saved(logits), sums](std::vector<Var>) {
-    return std::vector{kept};
-  });
+  graph.join({logits}, {&loss},
+             [kept = saved(logits), sums](std::vector<Var>) { return std::vector{kept}; });
   return loss;
 }
 

@@ -54,8 +54,13 @@ TEST(HfExamples, ALlamaBlockKeepsTheClosedForm) {
 /// 5 b heads s² of eager attention with dropout in half precision: weights, mask, dropped weights.
 /// One byte more where softmax is computed in fp32 first: its output is 4 bytes, and cast.
 TEST(HfExamples, FlashAttentionKeepsNoScores) {
-  const BlockSpec gpt2{.heads = kHeads, .kv_heads = kHeads, .head_dim = kHidden / kHeads,
-                       .ffn = 4 * kHidden, .qkv_bias = true, .out_bias = true, .mlp_bias = true};
+  const BlockSpec gpt2{.heads = kHeads,
+                       .kv_heads = kHeads,
+                       .head_dim = kHidden / kHeads,
+                       .ffn = 4 * kHidden,
+                       .qkv_bias = true,
+                       .out_bias = true,
+                       .mlp_bias = true};
   StepShape flash = half_precision();
   StepShape eager = half_precision(AttentionKernel::eager);
   for (StepShape* s : {&flash, &eager}) {

@@ -5,7 +5,8 @@
 #include "estimator/quantities.h"
 #include "launcher/targets/hf_trainer/traits.h"
 
-/// The Trainer's memory on GPUs against peaks that were published, and against what is known to fit.
+/// The Trainer's memory on GPUs against peaks that were published, and against what is known to
+/// fit.
 namespace planwright::targets {
 namespace {
 
@@ -49,8 +50,7 @@ double peak_gib(const Run& run) {
   c.recompute.kind = RecomputeKind::full;
   c.loss = run.loss;
   c.knobs = run.knobs;
-  const auto stage =
-      estimator::quantify(problem_of(run), hf_trainer::traits(), c).stages.front();
+  const auto stage = estimator::quantify(problem_of(run), hf_trainer::traits(), c).stages.front();
   const Bytes peak = estimator::largest_tensors(stage).tensors.tensors();
   return static_cast<double>(peak.value) / (1 << 30);
 }
@@ -73,16 +73,15 @@ TEST(HfMemory, AgreesWithPublishedPeaks) {
       {{"mistral-7b", finetune, 1, 4, 4096, plain, true, {v4_48, no_autocast}}, 67.46},
       {{"mistral-7b", finetune, 1, 16, 4096, chunked, true, {v4_45, unsloth}}, 71.85},
       {{"mistral-7b", lora, 1, 4, 4096, plain, false, {v4_48, no_autocast, dropout}}, 24.87},
-      {{"mistral-7b", lora, 1, 8, 4096, fused, false, {v4_48, unsloth, no_autocast, dropout}}, 31.93},
-      {{"mistral-7b", lora, 2, 4, 4096, plain, false, {fsdp1, v4_48, no_autocast, dropout}},
-       20.45},
+      {{"mistral-7b", lora, 1, 8, 4096, fused, false, {v4_48, unsloth, no_autocast, dropout}},
+       31.93},
+      {{"mistral-7b", lora, 2, 4, 4096, plain, false, {fsdp1, v4_48, no_autocast, dropout}}, 20.45},
       {{"llama-3-8b", lora, 1, 8, 4096, fused, false, {v4_45, unsloth, dropout}}, 54.96},
       {{"llama-3-8b", lora, 4, 16, 4096, chunked, false, {fsdp1, v4_45, unsloth, dropout}}, 53.44},
       {{"llama-3-8b", finetune, 4, 8, 4096, chunked, false, {fsdp1, v4_45, unsloth}}, 41.04},
       {{"llama-3-8b", finetune, 4, 8, 4096, fused, false, {fsdp1, v4_45, unsloth}}, 64.22},
       {{"llama-2-70b", qlora, 1, 4, 4096, plain, false, {v4_48, dropout}}, 63.45},
-      {{"llama-2-70b", qlora, 2, 2, 4096, plain, false, {fsdp1, v4_48, dropout}},
-       43.48},
+      {{"llama-2-70b", qlora, 2, 2, 4096, plain, false, {fsdp1, v4_48, dropout}}, 43.48},
       {{"santacoder", finetune, 1, 8, 2048, plain, true, {v4_48, no_autocast}}, 14.15},
   };
   for (const Published& row : rows) {

@@ -93,9 +93,7 @@ TargetTraits states(const std::string& name, const std::string& version, const U
   traits.sharding = [use](const Problem& problem, const Candidate& c) {
     return sharding(use, problem, c);
   };
-  traits.kernels = [](DeviceKind kind) {
-    return kind == DeviceKind::cuda ? KernelSet::transformers : KernelSet::composed;
-  };
+  traits.kernels = transformers_on_gpus;
   traits.modules = [use](const Problem& problem, const Candidate& c) {
     return modules(use, problem, c);
   };

@@ -14,7 +14,8 @@ bool under_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepsp
 bool under_fsdp1(const Candidate& c) { return engine_of(c) == Engine::fsdp1 && c.zero >= 2; }
 
 TargetTraits make_traits() {
-  TargetTraits traits = states("accelerate", "1.15.0", {.under_deepspeed = under_deepspeed, .fsdp1 = under_fsdp1});
+  TargetTraits traits =
+      states("accelerate", "1.15.0", {.under_deepspeed = under_deepspeed, .fsdp1 = under_fsdp1});
   traits.rules = joined({emit_rules(),
                          estimable_models(true),
                          estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,

@@ -19,13 +19,12 @@ bool fused_adamw(const Candidate& c) { return !checkpoints_reentrantly(c); }
 /// Its sgd is torch's without momentum, its AdamW the fused one that the emitter names. Source:
 /// huggingface/transformers src/transformers/trainer_optimizer.py @ v5.23.0.
 TargetTraits make_traits() {
-  TargetTraits traits = accelerate::states(
-      "hf-trainer", "5.23.0",
-      {.under_deepspeed = under_deepspeed,
-       .has_momentum = false,
-       .fused_adamw = fused_adamw,
-       .fsdp1 = under_fsdp1,
-       .reentrant = checkpoints_reentrantly});
+  TargetTraits traits = accelerate::states("hf-trainer", "5.23.0",
+                                           {.under_deepspeed = under_deepspeed,
+                                            .has_momentum = false,
+                                            .fused_adamw = fused_adamw,
+                                            .fsdp1 = under_fsdp1,
+                                            .reentrant = checkpoints_reentrantly});
   traits.rules = joined({emit_rules(),
                          estimable_models(true),
                          estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,

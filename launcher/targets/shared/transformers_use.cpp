@@ -75,8 +75,16 @@ std::vector<Knob> module_knobs() {
            "whether peft has prepared the 4-bit model, which leaves norms in fp32"}};
 }
 
+KernelSet transformers_on_gpus(DeviceKind kind) {
+  return kind == DeviceKind::cuda ? KernelSet::transformers : KernelSet::composed;
+}
+
 bool autocasts(const Candidate& candidate) {
   return knob_value(candidate, module_knobs(), kAutocast) == kOn;
+}
+
+bool uses_liger(const Candidate& candidate) {
+  return chosen<ModuleKernels>(candidate, kKernels) == ModuleKernels::liger;
 }
 
 /// Sources: transformers modeling_utils.py, gradient_checkpointing_enable @ v4.48.1 and

@@ -24,9 +24,12 @@ struct ModuleTypes {
   bool autocast = false;
 };
 
+/// The modules themselves on GPUs; on a CPU torch's operators stand in for them.
+KernelSet transformers_on_gpus(DeviceKind kind);
 HfModules modules_of(const Problem& problem, const Candidate& candidate, const ModuleTypes& types);
 
 bool autocasts(const Candidate& candidate);
+bool uses_liger(const Candidate& candidate);
 /// Whether transformers' own checkpoint runs a block again as a whole before its backward.
 bool checkpoints_reentrantly(const Candidate& candidate);
 
