@@ -47,6 +47,7 @@ PrecisionRecipe read_recipe(const Settings& settings, const TargetTraits& traits
   }
   if (const Setting* type = job_setting(settings, "state-dtype")) {
     recipe.state = parse_setting_word<DType>(*type);
+    if (traits.states_like_weights) recipe.storage = recipe.gradient = recipe.state;
   }
   if (const Setting* master = job_setting(settings, "master-weights")) {
     const DType widest = accumulation_type(recipe.compute);
@@ -54,6 +55,16 @@ PrecisionRecipe read_recipe(const Settings& settings, const TargetTraits& traits
         parse_toggle(*master) ? std::optional(recipe.master.value_or(widest)) : std::nullopt;
   }
   return recipe;
+}
+
+/// Of the linear layers under adapters that are trained: QLoRA's own, without double quantisation,
+/// if no other is named.
+std::optional<WeightFormat> quantised_base(const Settings& settings, Job job) {
+  if (job != Job::qlora) return std::nullopt;
+  const Setting* quant = job_setting(settings, "quant");
+  if (quant == nullptr) return find_weight_format("nf4", kCommandLine, "--quant");
+  if (quant->text == "none") return std::nullopt;
+  return find_weight_format(quant->text, quant->file, quant->key);
 }
 
 /// What a server keeps; its words are for the job inference only.
@@ -64,13 +75,14 @@ Serving read_serving(const Settings& settings, Job job, DType storage) {
       refuse(*setting, fmt::format("is for the job inference; this one is {}", word(job)));
     }
   }
-  if (job != Job::inference) return {};
+  Serving serving;
+  serving.weights = quantised_base(settings, job);
+  if (job != Job::inference) return serving;
   for (const char* name : {"optimizer", "grad-dtype", "master-weights", "state-dtype",
                            "hidden-dropout", "attention-dropout"}) {
     const Setting* setting = job_setting(settings, name);
     if (setting != nullptr) refuse(*setting, "is for jobs that train; this one is inference");
   }
-  Serving serving;
   const Setting* quant = job_setting(settings, "quant");
   if (quant != nullptr && quant->text != "none") {
     serving.weights = find_weight_format(quant->text, quant->file, quant->key);

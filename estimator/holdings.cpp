@@ -93,6 +93,26 @@ std::int64_t distinct_matrices(const Layouts& layouts, int ep) {
   return elements;
 }
 
+/// Bytes of the frozen linear matrices: packed and sharded as the holding says, or all else that
+/// their format has.
+std::int64_t quantised_bytes(const Holding& holding, const Problem& problem,
+                             const Candidate& candidate, const FlatLayout& frozen) {
+  const auto& format = problem.workload.serving.weights;
+  std::int64_t bytes = 0;
+  for (const FlatTensor& tensor : frozen.tensors) {
+    if (!format || !tensor.tensor.linear) continue;
+    for (const Stretch& part : tensor.rows) {
+      const std::int64_t columns = tensor.columns.count;
+      const std::int64_t packed = packed_bytes(*format, part.count, columns).value;
+      bytes += holding.of == HoldingOf::quantised
+                   ? packed
+                   : stored_bytes(*format, part.count, columns).value - packed;
+    }
+  }
+  const bool cut = sharded_by(holding, candidate) != ShardedBy::nothing;
+  return cut ? divided(bytes, shard_ranks(candidate)) : bytes;
+}
+
 std::int64_t rope_elements(const Problem& problem) {
   const ModelSpec& model = problem.model;
   const bool rotary = model.positions == Positions::rotary;
@@ -111,6 +131,9 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const T
       return unpadded(holding, candidate, layouts.trained);
     case HoldingOf::frozen:
       return unpadded(holding, candidate, layouts.frozen);
+    case HoldingOf::quantised:
+    case HoldingOf::quantisation:
+      return quantised_bytes(holding, problem, candidate, layouts.frozen);
     case HoldingOf::trained_tensors:
       return tensors_of(holding, candidate, layouts.trained);
     case HoldingOf::largest_tensor:

@@ -37,11 +37,12 @@ struct StageKey {
   int ranks = 1;
   std::int64_t bucket_elements = 0;
   std::vector<std::int64_t> growing{};
+  HfModules modules{};
 
   auto tie() const {
     return std::tie(stage, stages, first_layer, layers, tp, cp, ep, etp, micro_batch, sp, schedule,
                     micro_batches, recompute.kind, recompute.k, attention, loss, sharding, overlap,
-                    ranks, bucket_elements, growing);
+                    ranks, bucket_elements, growing, modules);
   }
   bool operator<(const StageKey& other) const { return tie() < other.tie(); }
 };
@@ -276,7 +277,8 @@ struct QuantityTable::Rows {
                  .recompute = c.recompute,
                  .attention = c.attention,
                  .loss = c.loss,
-                 .growing = step.growing};
+                 .growing = step.growing,
+                 .modules = step.shape.modules};
     if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
       key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp + 2);
     }

@@ -43,10 +43,10 @@ StepProgram::Chunk RuntimeProgram::chunk(std::int64_t count, std::int64_t rows) 
           head_product_backward(shape_, rows)};
 }
 
-StepProgram::Head RuntimeProgram::head(NormKind norm) const {
+StepProgram::Head RuntimeProgram::head(const BlockSpec& last) const {
   const std::int64_t tokens = shape_.tokens();
   const LossChunks all = loss_chunks(shape_.loss, tokens);
-  Head head{head_forward(shape_, norm), {}, head_backward(shape_, norm)};
+  Head head{head_forward(shape_, last.norm), {}, head_backward(shape_, last.norm)};
   if (all.count > 1) head.chunks.push_back(chunk(all.count - 1, all.rows));
   head.chunks.push_back(chunk(1, tokens - (all.count - 1) * all.rows));
   return head;

@@ -15,7 +15,7 @@ class RuntimeProgram : public StepProgram {
   Script embedding() const override;
   Script embedding_backward() const override;
   Script block(Turn turn, bool keeps_input, const BlockSpec& block) const override;
-  Head head(NormKind norm) const override;
+  Head head(const BlockSpec& last) const override;
 
  private:
   Chunk chunk(std::int64_t count, std::int64_t rows) const;

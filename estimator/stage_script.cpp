@@ -23,20 +23,24 @@ struct Turn {
   const BlockSpec* block;
   const UnitWindows* own;
   const UnitWindows* next;  ///< whose parameters are gathered meanwhile; null: nobody's
+  int holds = 0;  ///< tensors like its input that are there from its backward to the last one
 
   bool looks_like(const Turn& other) const {
     const auto same = [](const UnitWindows* a, const UnitWindows* b) {
       return a == b || (a != nullptr && b != nullptr && *a == *b);
     };
     return kind == other.kind && keeps_input == other.keeps_input && block == other.block &&
-           same(own, other.own) && same(next, other.next);
+           same(own, other.own) && same(next, other.next) && holds == other.holds;
   }
 };
 
 class StageRun {
  public:
   explicit StageRun(const StageStep& step)
-      : s_(step), program_(step_program(step.shape)), windows_(windows_of(step)) {
+      : s_(step),
+        program_(step_program(step.shape)),
+        later_program_(step_program(summing(step.shape))),
+        windows_(windows_of(step)) {
     plan_forward();
     plan_backward();
   }
@@ -45,6 +49,14 @@ class StageRun {
   std::vector<Instant> timeline();
 
  private:
+  static StepShape summing(StepShape shape) {
+    shape.sums_gradients = true;
+    return shape;
+  }
+  /// Gradients that are not handed over to others are added to those of the first backward.
+  const StepProgram& program() const {
+    return grown_ && !s_.sharding.buckets ? *later_program_ : *program_;
+  }
   void run();
   const UnitWindows& windows(std::int64_t unit) const {
     return windows_[static_cast<std::size_t>(unit)];
@@ -53,8 +65,8 @@ class StageRun {
     return windows(s_.part.block_unit(s_.part.first_layer + layer));
   }
   Turn turn(Turn::Kind kind, std::int64_t layer) const {
-    return {kind, true, &s_.model.block(s_.part.first_layer + layer), &windows_of_layer(layer),
-            nullptr};
+    return {kind,    true, &s_.model.block(s_.part.first_layer + layer), &windows_of_layer(layer),
+            nullptr, 0};
   }
   void plan_forward();
   void plan_backward();
@@ -66,6 +78,7 @@ class StageRun {
   void leave(const UnitWindows& own);
   void release(const UnitWindows& own);
   void open(const UnitWindows& own);
+  void run_backward(const Script& script, const UnitWindows* opens);
   void complete(const UnitWindows& own);
 
   void take(const Turn& turn);
@@ -84,7 +97,7 @@ class StageRun {
   void drop(const Tensor& tensor) { simulator_.run(Script().drop(tensor)); }
 
   const StageStep& s_;
-  std::unique_ptr<const StepProgram> program_;
+  std::unique_ptr<const StepProgram> program_, later_program_;
   std::vector<UnitWindows> windows_;
   std::vector<Turn> forward_, backward_;
   Simulator simulator_;
@@ -117,6 +130,8 @@ void StageRun::plan_backward() {
                              : visit.kind == Kind::backward ? Turn::Kind::backward
                                                             : Turn::Kind::rebuild_and_backward,
                              visit.layer));
+    // Its input; and the gradient of its output, which is that of the input of the one before it.
+    if (s_.sharding.holds_inputs) backward_.back().holds = backward_.size() == 1 ? 1 : 2;
   }
   link(backward_);
 }
@@ -146,6 +161,14 @@ void StageRun::open(const UnitWindows& own) {
   for (const std::int64_t bytes : own.opened) make(gradients(bytes));
 }
 
+/// `opens`: the unit whose gradients it is the first to add to.
+void StageRun::run_backward(const Script& script, const UnitWindows* opens) {
+  const bool after = program().makes_gradients();
+  if (opens != nullptr && !after) open(*opens);
+  simulator_.run(script);
+  if (opens != nullptr && after) open(*opens);
+}
+
 void StageRun::complete(const UnitWindows& own) {
   for (const auto& [made, reduced] : own.completed) {
     drop(gradients(summing_));
@@ -166,10 +189,11 @@ void StageRun::take(const Turn& t) {
       t.kind == Turn::Kind::rebuild_and_backward || t.kind == Turn::Kind::backward;
   const bool forward = t.kind == Turn::Kind::forward_kept || t.kind == Turn::Kind::forward_dropped;
   enter(*t.own, t.next, forward ? Pass::forward : Pass::backward);
-  if (backward) open(*t.own);
-  simulator_.run(program_->block(t.kind, t.keeps_input, *t.block));
+  const Script script = program().block(t.kind, t.keeps_input, *t.block);
+  run_backward(script, backward ? t.own : nullptr);
   leave(*t.own);
   if (!backward) return;
+  for (int i = 0; i < t.holds; ++i) make(program_->boundary());
   release(*t.own);
   complete(*t.own);
 }
@@ -207,13 +231,12 @@ void StageRun::head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* op
   simulator_.enter(Phase::loss);
   simulator_.run(chunk.loss);
   simulator_.enter(Phase::backward);
-  if (opens != nullptr) open(*opens);
-  simulator_.run(chunk.backward);
+  run_backward(chunk.backward, opens);
 }
 
 void StageRun::head() {
   const UnitWindows& unit = windows(s_.part.head_unit());
-  const StepProgram::Head head = program_->head(s_.model.runs.back().block.norm);
+  const StepProgram::Head head = program().head(s_.model.runs.back().block);
   simulator_.enter(Phase::forward);
   enter(unit, backward_.empty() ? nullptr : backward_.front().own, Pass::backward);
   simulator_.run(head.before);
@@ -234,11 +257,13 @@ void StageRun::backward() {
   take_all(backward_);
   if (s_.part.first) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
-    open(unit);
-    simulator_.run(program_->embedding_backward());
+    run_backward(program_->embedding_backward(), &unit);
     release(unit);
     complete(unit);
     drop(program_->ids());
+  }
+  for (const Turn& turn : backward_) {
+    for (int i = 0; i < turn.holds; ++i) drop(program_->boundary());
   }
   drop(gradients(summing_));
   summing_ = 0;
@@ -324,15 +349,20 @@ std::array<Peaks, kWordCount<Phase>> StageRun::peaks() {
 StageStep stage_step(const Problem& problem, const TargetTraits& traits, const Candidate& c,
                      int number, const ModelPart& part, const FlatLayout& layout,
                      const FlatLayout& frozen) {
+  StepShape shape = step_shape(problem, traits, c);
+  for (const RecomputeSegment& segment : recompute_segments(c.recompute, part.layers)) {
+    if (segment.recomputed) shape.dropped_blocks += segment.count;
+  }
   return {.model = problem.model,
           .part = part,
-          .shape = step_shape(problem, traits, c),
+          .shape = shape,
           .layout = layout,
           .frozen = frozen,
           .recompute = c.recompute,
           .sharding = traits.sharding(problem, c),
           .overlap = traits.overlaps(c),
           .growing = growing_bytes(problem, traits, c, layout),
+          .quantised = problem.workload.serving.weights,
           .schedule = c.schedule,
           .stage = number,
           .stages = c.pp,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "estimator/liveness.h"
@@ -23,7 +24,8 @@ struct StageStep {
   Recompute recompute;
   Sharding sharding{};
   bool overlap = true;
-  std::vector<std::int64_t> growing{};  ///< by unit: see growing_bytes
+  std::vector<std::int64_t> growing{};      ///< by unit: see growing_bytes
+  std::optional<WeightFormat> quantised{};  ///< of the frozen linear matrices
   Schedule schedule = Schedule::one_f_one_b;
   int stage = 0, stages = 1;
   std::int64_t micro_batches = 1;

@@ -1,5 +1,6 @@
 #include "estimator/step_program.h"
 
+#include "estimator/hf_program.h"
 #include "estimator/runtime_program.h"
 #include "estimator/te_program.h"
 
@@ -7,6 +8,7 @@ namespace planwright::estimator {
 
 std::unique_ptr<StepProgram> step_program(const StepShape& shape) {
   if (shape.kernels == KernelSet::transformer_engine) return std::make_unique<TeProgram>(shape);
+  if (shape.kernels == KernelSet::transformers) return std::make_unique<HfProgram>(shape);
   return std::make_unique<RuntimeProgram>(shape);
 }
 

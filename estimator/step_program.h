@@ -46,7 +46,12 @@ class StepProgram {
     std::vector<Chunk> chunks;
     Script after;
   };
-  virtual Head head(NormKind norm) const = 0;
+  /// After a block like `last`.
+  virtual Head head(const BlockSpec& last) const = 0;
+
+  /// Whether the scripts make and drop the gradients of weights, which then come after the turn
+  /// that makes them; else before it.
+  virtual bool makes_gradients() const { return false; }
 
   /// Whether the gradient that a stage has sent stays until its next backward has made another.
   virtual bool keeps_sent_gradient() const { return false; }

@@ -29,6 +29,7 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .attention_dropout = problem.workload.attention_dropout > 0,
       .lora = problem.model.lora,
       .kernels = traits.kernels(problem.cluster.device.kind),
+      .modules = traits.modules ? traits.modules(problem, candidate) : HfModules{},
       .device = problem.cluster.device.kind,
   };
 }

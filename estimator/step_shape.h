@@ -31,6 +31,10 @@ struct StepShape {
   bool hidden_dropout = false, attention_dropout = false;
   LoraSpec lora{};
   KernelSet kernels = KernelSet::in_place;
+  HfModules modules{};              ///< of the kernel set transformers
+  std::int64_t dropped_blocks = 0;  ///< of the stage, whose forward keeps nothing
+  /// A backward's gradients of weights go at once, added to those of an earlier one.
+  bool sums_gradients = false;
   DeviceKind device = DeviceKind::cpu;
   double capability = 0;  ///< of a CUDA device; 0: not known
 

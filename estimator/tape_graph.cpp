@@ -53,7 +53,8 @@ Var Graph::given(const char* name, std::int64_t elements, DType type, bool needs
           .type = type,
           .storage = std::make_shared<Storage>(*this, tensor, true),
           .needs_gradient = needs_gradient};
-  if (needs_gradient) var.maker = std::make_shared<Node>(Node{{}, {elements}, nullptr, next_++});
+  if (needs_gradient)
+    var.maker = std::make_shared<Node>(Node{{}, {elements}, nullptr, next_++, account});
   return var;
 }
 
@@ -65,6 +66,7 @@ void Graph::join(const std::vector<Var>& inputs, const std::vector<Var*>& output
   auto node = std::make_shared<Node>();
   node->backward = std::move(backward);
   node->number = next_++;
+  node->account = account;
   for (const Var& input : inputs) {
     node->inputs.push_back({.elements = input.elements,
                             .type = input.type,
@@ -106,16 +108,23 @@ Var Graph::backward(Var root, Var gradient, const Var& leaf) {
       if (node.get() == wanted && !given.empty()) found = std::move(given.front());
       continue;
     }
+    account = node->account;
     std::vector<Var> parts = node->backward(std::move(given));
     node->backward = nullptr;
     for (std::size_t i = 0; i < node->inputs.size(); ++i) {
       const NodePtr& next = node->inputs[i].maker;
       if (next == nullptr) continue;
-      place(next, node->inputs[i].output, i < parts.size() ? std::move(parts[i]) : Var{});
+      Var part = i < parts.size() ? std::move(parts[i]) : Var{};
+      place(next, node->inputs[i].output, as_of(node->inputs[i], std::move(part)));
       if (--waiting[next.get()] == 0) ready.push(next);
     }
   }
   return found;
+}
+
+Var Graph::as_of(const Var& input, Var gradient) {
+  if (!gradient || gradient.type == input.type) return gradient;
+  return make("to", gradient.elements, input.type);
 }
 
 void Graph::accumulate(Var& sum, Var part) {

@@ -46,6 +46,12 @@ struct Var {
   explicit operator bool() const { return elements > 0; }
 };
 
+/// What a node keeps of a tensor: its bytes.
+inline Var saved(const Var& x) {
+  return {.elements = x.elements, .type = x.type, .storage = x.storage};
+}
+inline Var saved_if(bool wanted, const Var& x) { return wanted ? saved(x) : Var{}; }
+
 /// Gradients of a node's inputs from those of its outputs; without bytes where none is wanted.
 /// Both are moved along: what the function does not keep is gone when it returns.
 using Backward = std::function<std::vector<Var>(std::vector<Var> gradients)>;
@@ -56,6 +62,7 @@ struct Node {
   std::vector<std::int64_t> outputs;
   Backward backward;
   std::int64_t number = 0;
+  Account account = Account::activations;
 };
 
 /// How the engine adds up the gradients that come to one place.
@@ -71,10 +78,14 @@ class Graph {
   /// What is made and dropped from now on is written there.
   void record(Script& script) { script_ = &script; }
 
-  Var make(const char* name, std::int64_t elements, DType type,
-           Account account = Account::activations);
+  Var make(const char* name, std::int64_t elements, DType type, Account account);
+  Var make(const char* name, std::int64_t elements, DType type) {
+    return make(name, elements, type, account);
+  }
   /// A tensor that another script made.
   Var given(const char* name, std::int64_t elements, DType type, bool needs_gradient);
+  /// Another one of the same size and type.
+  Var like(const char* name, const Var& x) { return make(name, x.elements, x.type); }
   /// `var` is left to another script.
   static void keep(const Var& var) { var.storage->keep(); }
 
@@ -85,10 +96,16 @@ class Graph {
   Var backward(Var root, Var gradient, const Var& leaf);
 
   bool gradients = true;  ///< off: as under no_grad
+  /// Of what is made from now on, in the backward of it as well.
+  Account account = Account::activations;
+  /// Takes the gradient of a weight, as soon as it is made.
+  std::function<void(Var)> adopt = [](const Var& gradient) { keep(gradient); };
 
  private:
   friend class Storage;
   void accumulate(Var& sum, Var part);
+  /// The gradient that a node gives, in the type of what it is the gradient of.
+  Var as_of(const Var& input, Var gradient);
 
   Sums sums_;
   Script* script_ = nullptr;

@@ -6,14 +6,6 @@
 namespace planwright::estimator::tape {
 namespace {
 
-/// What a node keeps of a tensor: its bytes.
-Var saved(const Var& x) { return {.elements = x.elements, .type = x.type, .storage = x.storage}; }
-Var saved_if(bool wanted, const Var& x) { return wanted ? saved(x) : Var{}; }
-
-Var like(Graph& graph, const char* name, const Var& x) {
-  return graph.make(name, x.elements, x.type);
-}
-
 /// The sum over what an operand was repeated over.
 Var reduced(Graph& graph, Var gradient, std::int64_t elements) {
   if (gradient.elements == elements) return gradient;
@@ -22,7 +14,7 @@ Var reduced(Graph& graph, Var gradient, std::int64_t elements) {
 
 /// Of an operator with one input and output whose backward makes one tensor out of what it saved.
 Var pointwise(Graph& graph, const char* name, const Var& x, const Var& kept_of_input) {
-  Var y = like(graph, name, x);
+  Var y = graph.like(name, x);
   graph.join({x}, {&y}, [&graph, name, kept = kept_of_input, type = x.type](std::vector<Var> g) {
     return std::vector{graph.make(name, g[0].elements, type)};
   });
@@ -30,6 +22,8 @@ Var pointwise(Graph& graph, const char* name, const Var& x, const Var& kept_of_i
 }
 
 }  // namespace
+
+DType promoted(DType a, DType b) { return bytes_of(a) >= bytes_of(b) ? a : b; }
 
 Var to(Graph& graph, const Var& x, DType type) {
   if (x.type == type) return x;
@@ -41,20 +35,20 @@ Var to(Graph& graph, const Var& x, DType type) {
 }
 
 Var add(Graph& graph, const Var& a, const Var& b) {
-  Var y = graph.make("add", std::max(a.elements, b.elements), a.type);
+  Var y = graph.make("add", std::max(a.elements, b.elements), promoted(a.type, b.type));
   graph.join({a, b}, {&y}, [](std::vector<Var> g) { return std::vector{g[0], g[0]}; });
   return y;
 }
 
 Var mul(Graph& graph, const Var& a, const Var& b) {
-  Var y = graph.make("mul", std::max(a.elements, b.elements), a.type);
+  Var y = graph.make("mul", std::max(a.elements, b.elements), promoted(a.type, b.type));
   graph.join({a, b}, {&y},
              [&graph, of_a = a.needs_gradient, of_b = b.needs_gradient, a_elements = a.elements,
               b_elements = b.elements, kept_a = saved_if(b.needs_gradient, a),
               kept_b = saved_if(a.needs_gradient, b)](std::vector<Var> g) {
                Var da, db;
-               if (of_a) da = like(graph, "mul", g[0]);
-               if (of_b) db = like(graph, "mul", g[0]);
+               if (of_a) da = graph.like("mul", g[0]);
+               if (of_b) db = graph.like("mul", g[0]);
                if (of_a) da = reduced(graph, std::move(da), a_elements);
                if (of_b) db = reduced(graph, std::move(db), b_elements);
                return std::vector{std::move(da), std::move(db)};
@@ -63,17 +57,17 @@ Var mul(Graph& graph, const Var& a, const Var& b) {
 }
 
 Var mul(Graph& graph, const Weight& weight, const Var& x) {
-  Var y = like(graph, "mul", x);
+  Var y = graph.make("mul", x.elements, promoted(weight.type, x.type));
   Var leaf{.elements = weight.elements, .type = weight.type, .needs_gradient = weight.trained};
   graph.join({leaf, x}, {&y},
              [&graph, weight, of_x = x.needs_gradient,
               kept = saved_if(weight.trained, x)](std::vector<Var> g) {
                Var dw, dx;
-               if (weight.trained) dw = like(graph, "mul", g[0]);
-               if (of_x) dx = like(graph, "mul", g[0]);
+               if (weight.trained) dw = graph.like("mul", g[0]);
+               if (of_x) dx = graph.like("mul", g[0]);
                if (weight.trained) {
                  dw = reduced(graph, std::move(dw), weight.elements);
-                 Graph::keep(dw);
+                 graph.adopt(std::move(dw));
                }
                return std::vector{std::move(dw), std::move(dx)};
              });
@@ -81,11 +75,11 @@ Var mul(Graph& graph, const Weight& weight, const Var& x) {
 }
 
 Var square(Graph& graph, const Var& x) {
-  Var y = like(graph, "pow", x);
+  Var y = graph.like("pow", x);
   graph.join({x}, {&y}, [&graph, kept = saved(x)](std::vector<Var> g) {
-    const Var power = like(graph, "pow", kept);
-    const Var scaled = like(graph, "mul", kept);
-    return std::vector{like(graph, "mul", g[0])};
+    const Var power = graph.like("pow", kept);
+    const Var scaled = graph.like("mul", kept);
+    return std::vector{graph.like("mul", g[0])};
   });
   return y;
 }
@@ -99,11 +93,11 @@ Var mean(Graph& graph, const Var& x, std::int64_t rows) {
 }
 
 Var rsqrt(Graph& graph, const Var& x) {
-  Var y = like(graph, "rsqrt", x);
+  Var y = graph.like("rsqrt", x);
   graph.join({x}, {&y}, [&graph, kept = saved(y)](std::vector<Var> g) {
-    const Var power = like(graph, "pow", kept);
-    const Var scaled = like(graph, "mul", g[0]);
-    return std::vector{like(graph, "mul", g[0])};
+    const Var power = graph.like("pow", kept);
+    const Var scaled = graph.like("mul", g[0]);
+    return std::vector{graph.like("mul", g[0])};
   });
   return y;
 }
@@ -151,7 +145,7 @@ Var linear(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows) 
                Var dx, dw;
                if (weight.trained) {
                  dw = graph.make("mm", weight.elements, weight.type, Account::gradients);
-                 Graph::keep(dw);
+                 graph.adopt(std::move(dw));
                }
                if (of_x) dx = graph.make("mm", elements, g[0].type);
                return std::vector{std::move(dx), std::move(dw)};
@@ -160,14 +154,22 @@ Var linear(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows) 
 }
 
 Var flash_attention(Graph& graph, const Var& q, const Var& k, const Var& v, const Heads& heads) {
-  Var out = like(graph, "flash", q);
+  Var out = graph.like("flash", q);
   const Var lse = graph.make("lse", heads.batch * heads.heads * heads.seq, DType::fp32);
   graph.join({q, k, v}, {&out},
              [&graph, kept_q = saved(q), kept_k = saved(k), kept_v = saved(v), kept = saved(out),
-              lse](std::vector<Var>) {
-               Var dq = like(graph, "flash", kept_q);
-               Var dk = like(graph, "flash", kept_k);
-               Var dv = like(graph, "flash", kept_v);
+              lse, heads](std::vector<Var>) {
+               Var dq = graph.like("flash", kept_q);
+               Var dk = graph.like("flash", kept_k);
+               Var dv = graph.like("flash", kept_v);
+               std::vector<Var> scratch;
+               if (heads.sums_apart) {
+                 scratch.push_back(graph.like("softmax_d", lse));
+                 scratch.push_back(graph.make("dq_accum", kept_q.elements, DType::fp32));
+               }
+               for (int i = 0; heads.sums_apart && heads.heads != heads.kv_heads && i < 2; ++i) {
+                 scratch.push_back(graph.like("dkv_expanded", kept_q));
+               }
                return std::vector{std::move(dq), std::move(dk), std::move(dv)};
              });
   return out;

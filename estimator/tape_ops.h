@@ -17,6 +17,9 @@ struct Weight {
   bool trained = true;
 };
 
+/// Of two types, the one that a result of both has.
+DType promoted(DType a, DType b);
+
 /// The same tensor if it is of that type already: `Tensor.to`.
 Var to(Graph& graph, const Var& x, DType type);
 Var add(Graph& graph, const Var& a, const Var& b);
@@ -38,6 +41,10 @@ Var linear(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows);
 
 struct Heads {
   std::int64_t batch, seq, heads, kv_heads, width;
+  /// The kernel's backward, on an accelerator, sums dq in fp32, and makes dk and dv for each query
+  /// head before it adds up those that share one. Source: Dao-AILab/flash-attention
+  /// csrc/flash_attn/flash_api.cpp, mha_bwd @ v2.7.0.
+  bool sums_apart = false;
 };
 /// `_scaled_dot_product_flash_attention`.
 Var flash_attention(Graph& graph, const Var& q, const Var& k, const Var& v, const Heads& heads);

@@ -6,13 +6,6 @@
 namespace planwright::estimator::tape {
 namespace {
 
-Var like(Graph& graph, const char* name, const Var& x) {
-  return graph.make(name, x.elements, x.type);
-}
-
-/// What a node keeps of a tensor: its bytes.
-Var saved(const Var& x) { return {.elements = x.elements, .type = x.type, .storage = x.storage}; }
-
 /// Mean and deviation, or the latter alone, of each row.
 Var statistics(Graph& graph, const Norm& norm) {
   const bool mean = norm.kind != NormKind::rms_norm;
@@ -27,7 +20,7 @@ Var gathered(Graph& graph, const Var& local, const TensorRanks& ranks) {
 
 Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t outputs,
                    const TensorRanks& ranks) {
-  Var normed = like(graph, "norm", x);
+  Var normed = graph.like("norm", x);
   const Var stats = statistics(graph, norm);
   const std::int64_t rows = ranks.whole(norm.rows);
   const Var whole = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
@@ -37,20 +30,20 @@ Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t ou
       [&graph, ranks, kept = saved(x), normed = saved(normed), stats](std::vector<Var>) mutable {
         Var again = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
         Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
-        Var d_normed = ranks.gathers() ? like(graph, "scattered", kept) : d_whole;
+        Var d_normed = ranks.gathers() ? graph.like("scattered", kept) : d_whole;
         // The weight's gradient is taken here; then these are cleared.
         again = {};
         normed = {};
-        return std::vector{like(graph, "d_norm", kept)};
+        return std::vector{graph.like("d_norm", kept)};
       });
   return y;
 }
 
 Var te_norm(Graph& graph, const Var& x, const Norm& norm) {
-  Var y = like(graph, "norm", x);
+  Var y = graph.like("norm", x);
   graph.join({x}, {&y},
              [&graph, kept = saved(x), stats = statistics(graph, norm)](std::vector<Var>) {
-               return std::vector{like(graph, "d_norm", kept)};
+               return std::vector{graph.like("d_norm", kept)};
              });
   return y;
 }
@@ -63,7 +56,7 @@ Var te_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t output
     const Var again = ranks.gathers() ? gathered(graph, kept, ranks) : Var{};
     Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
     if (!ranks.gathers()) return std::vector{std::move(d_whole)};
-    return std::vector{like(graph, "scattered", kept)};
+    return std::vector{graph.like("scattered", kept)};
   });
   return y;
 }
@@ -74,7 +67,7 @@ Var te_row_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t ou
   if (ranks.gathers()) y = graph.make("scattered", y.elements / ranks.count, x.type);
   graph.join({x}, {&y}, [&graph, ranks, kept = saved(x)](std::vector<Var> g) {
     const Var whole = ranks.gathers() ? gathered(graph, g[0], ranks) : Var{};
-    return std::vector{like(graph, "d_input", kept)};
+    return std::vector{graph.like("d_input", kept)};
   });
   return y;
 }
@@ -93,7 +86,7 @@ std::vector<Var> te_split(Graph& graph, const Var& x, const std::vector<std::int
 }
 
 Var te_copy(Graph& graph, const Var& x) {
-  Var y = like(graph, "copy", x);
+  Var y = graph.like("copy", x);
   graph.join({x}, {&y}, [](std::vector<Var> g) { return g; });
   return y;
 }
@@ -108,19 +101,19 @@ Var te_move(Graph& graph, const Var& x, std::int64_t elements, std::int64_t kept
 }
 
 Var te_rotate(Graph& graph, const Var& x) {
-  Var y = like(graph, "rotated", x);
+  Var y = graph.like("rotated", x);
   graph.join({x}, {&y},
-             [&graph](std::vector<Var> g) { return std::vector{like(graph, "d_rotated", g[0])}; });
+             [&graph](std::vector<Var> g) { return std::vector{graph.like("d_rotated", g[0])}; });
   return y;
 }
 
 Var te_fused_attention(Graph& graph, Qkv qkv) {
-  Var out = like(graph, "attention", qkv.q);
+  Var out = graph.like("attention", qkv.q);
   const Var lse = graph.make("lse", qkv.queries, DType::fp32);
   graph.join({qkv.q, qkv.k, qkv.v}, {&out},
              [&graph, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v), kept = saved(out),
               lse](std::vector<Var>) {
-               return std::vector{like(graph, "dq", q), like(graph, "dk", k), like(graph, "dv", v)};
+               return std::vector{graph.like("dq", q), graph.like("dk", k), graph.like("dv", v)};
              });
   return out;
 }
@@ -137,18 +130,18 @@ Var te_ring_attention(Graph& graph, Qkv qkv, std::int64_t ranks) {
   std::vector<Var> pairs, parts;
   for (std::int64_t step = 0; step < ranks; ++step) {
     pairs.push_back(graph.make("keys and values", pair, type));
-    parts.push_back(like(graph, "part", qkv.q));
+    parts.push_back(graph.like("part", qkv.q));
   }
-  Var out = like(graph, "attention", qkv.q);
+  Var out = graph.like("attention", qkv.q);
   const Var lse = graph.make("lse", qkv.queries, DType::fp32);
   graph.join(
       {qkv.q, qkv.k, qkv.v}, {&out},
       [&graph, q = saved(qkv.q), k = qkv.k.elements, v = qkv.v.elements, last = saved(pairs.back()),
        kept = saved(out), lse, pair, type](std::vector<Var>) mutable {
-        Var dq = like(graph, "dq", q);
+        Var dq = graph.like("dq", q);
         const Var sent = graph.make("sent", 2 * pair, type);
         const Var received = graph.make("received", 2 * pair, type);
-        const Var part = like(graph, "dq of a step", q);
+        const Var part = graph.like("dq of a step", q);
         const Var parts = graph.make("dk and dv of a step", pair, type);
         Var dk{.elements = k, .type = type, .storage = received.storage};
         Var dv{.elements = v, .type = type, .storage = received.storage};
@@ -172,16 +165,16 @@ Var te_unfused_attention(Graph& graph, Qkv qkv, bool dropout) {
   const Var softmax = saved(weights);
   const Var mask = dropout ? graph.make("mask", scores, DType::fp8) : Var{};
   if (dropout) weights = graph.make("dropped", scores, qkv.q.type);
-  Var out = like(graph, "weighted values", qkv.q);
+  Var out = graph.like("weighted values", qkv.q);
   graph.join({qkv.q, qkv.k, qkv.v}, {&out},
              [&graph, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v), softmax, mask,
               weights = saved(weights)](std::vector<Var>) mutable {
-               Var d_weights = like(graph, "d_weights", weights);
-               Var dv = like(graph, "dv", v);
+               Var d_weights = graph.like("d_weights", weights);
+               Var dv = graph.like("dv", v);
                weights = {};
-               if (mask) d_weights = like(graph, "d_dropped", softmax);
-               d_weights = like(graph, "d_scores", softmax);
-               return std::vector{like(graph, "dq", q), like(graph, "dk", k), std::move(dv)};
+               if (mask) d_weights = graph.like("d_dropped", softmax);
+               d_weights = graph.like("d_scores", softmax);
+               return std::vector{graph.like("dq", q), graph.like("dk", k), std::move(dv)};
              });
   return te_copy(graph, out);
 }
@@ -191,16 +184,16 @@ Var te_activation(Graph& graph, const Var& x, bool gated, std::int64_t weighed_r
   const bool weighs = weighed_rows > 0;
   const Var weights = weighs ? graph.make("probabilities", weighed_rows, DType::fp32) : Var{};
   graph.join({x}, {&y}, [&graph, kept = saved(x), weights](std::vector<Var>) {
-    return std::vector{like(graph, "d_activation", kept)};
+    return std::vector{graph.like("d_activation", kept)};
   });
   return y;
 }
 
 Var te_add(Graph& graph, const Var& branch, const Var& x, bool dropout) {
-  Var y = like(graph, "add", x);
+  Var y = graph.like("add", x);
   const Var mask = dropout ? graph.make("mask", x.elements, DType::fp8) : Var{};
   graph.join({branch, x}, {&y}, [&graph, mask](std::vector<Var> g) {
-    Var d_branch = mask ? like(graph, "d_dropout", g[0]) : g[0];
+    Var d_branch = mask ? graph.like("d_dropout", g[0]) : g[0];
     return std::vector{std::move(d_branch), g[0]};
   });
   return y;

@@ -1,6 +1,5 @@
 #include "estimator/te_program.h"
 
-#include <stdexcept>
 #include <utility>
 
 #include "estimator/te_block.h"
@@ -10,7 +9,7 @@ namespace planwright::estimator {
 using namespace tape;
 
 TeProgram::TeProgram(const StepShape& shape)
-    : shape_(shape),
+    : TapeProgram(shape),
       ranks_{shape.tp, shape.sp},
       rows_(shape.local_tokens()),
       whole_(shape.tokens()) {}
@@ -26,52 +25,8 @@ Var TeProgram::given(Graph& graph, const char* name) const {
   return graph.given(name, rows_ * shape_.hidden, shape_.compute, true);
 }
 
-/// `backward`: what the forward is kept for; null: nothing is.
-Script TeProgram::forward(Script* backward, bool keeps_input, const BlockSpec& share) const {
-  Script script;
-  Graph graph;
-  graph.record(script);
-  graph.gradients = backward != nullptr;
-  Var x = given(graph, "x");
-  const Var leaf{.elements = x.elements, .maker = x.maker};
-  if (backward == nullptr && keeps_input) Graph::keep(x);
-  Var y = TeBlock(graph, shape_).forward(std::exchange(x, {}), share);
-  Graph::keep(y);
-  if (backward == nullptr) return script;
-  graph.record(*backward);
-  Graph::keep(graph.backward(std::move(y), given(graph, "dy"), leaf));
-  return script;
-}
-
-/// A function that is run again in backward holds its arguments, its output and the gradient of it
-/// until it returns. Source: megatron/core/tensor_parallel/random.py, CheckpointFunction.
-Script TeProgram::rebuild_and_backward(const BlockSpec& share) const {
-  Script script;
-  Graph graph;
-  graph.record(script);
-  const Var x = given(graph, "x");
-  const Var dy = given(graph, "dy");
-  const Var y = TeBlock(graph, shape_).forward(x, share);
-  Graph::keep(graph.backward(y, dy, x));
-  return script;
-}
-
-Script TeProgram::block(Turn turn, bool keeps_input, const BlockSpec& block) const {
-  const BlockSpec share = tensor_share(block, static_cast<int>(shape_.tp));
-  Script backward;
-  switch (turn) {
-    case Turn::forward_kept:
-    case Turn::rebuild:
-      return forward(&backward, keeps_input, share);
-    case Turn::forward_dropped:
-      return forward(nullptr, keeps_input, share);
-    case Turn::backward:
-      forward(&backward, keeps_input, share);
-      return backward;
-    case Turn::rebuild_and_backward:
-      return rebuild_and_backward(share);
-  }
-  throw std::logic_error("TeProgram: unknown turn");
+Var TeProgram::block_forward(Graph& graph, const Var& x, const BlockSpec& share) const {
+  return TeBlock(graph, shape_).forward(x, share);
 }
 
 /// Masked where the rank has no row of the matrix and summed over the ranks, with positions added,
@@ -118,7 +73,7 @@ Script TeProgram::resident(const ModelPart& part) const {
                       gathers ? shape_.e() * whole_ * shape_.hidden : 0, Account::communication});
 }
 
-StepProgram::Head TeProgram::head(NormKind norm) const {
+StepProgram::Head TeProgram::head(const BlockSpec& last) const {
   Head head;
   Chunk chunk;
   const std::int64_t logits = whole_ * shape_.vocab;
@@ -129,7 +84,7 @@ StepProgram::Head TeProgram::head(NormKind norm) const {
   const Tensor scattered{"scattered", ranks_.gathers() ? boundary().bytes : 0};
   const Tensor dummy{"d_head", shape_.e() * shape_.vocab * shape_.hidden, Account::gradients};
   const Tensor normed{"norm", boundary().bytes};
-  const Tensor stats{"norm statistics", (norm == NormKind::rms_norm ? 4 : 8) * rows_};
+  const Tensor stats{"norm statistics", (last.norm == NormKind::rms_norm ? 4 : 8) * rows_};
 
   head.before.make(normed).make(stats);
   chunk.forward.make(narrow);

@@ -1,6 +1,7 @@
 #include "estimator/unit_windows.h"
 
 #include <cstddef>
+#include <utility>
 
 namespace planwright::estimator {
 namespace {
@@ -17,8 +18,21 @@ std::vector<bool> kept_units(const StageStep& step, std::size_t units) {
       }
     }
   }
+  if (step.sharding.one_outer_unit) kept.front() = true;
   kept.back() = false;  // the head's backward follows its forward at once
   return kept;
+}
+
+/// Of a frozen tensor in 4 bits the packed weights are gathered, and the scales are everywhere.
+std::int64_t less_than_plain(const StageStep& step, const FlatLayout& layout, std::size_t bucket) {
+  std::int64_t bytes = 0;
+  for (const FlatTensor& tensor : layout.tensors) {
+    const bool packed = step.quantised && &layout == &step.frozen && tensor.tensor.linear;
+    if (!packed || static_cast<std::size_t>(tensor.bucket) != bucket) continue;
+    bytes += bytes_of(step.sharding.gathered) * tensor.numel -
+             packed_bytes(*step.quantised, tensor.numel, 1).value;
+  }
+  return bytes;
 }
 
 void add_gathered(std::vector<UnitWindows>& units, const StageStep& step) {
@@ -30,11 +44,29 @@ void add_gathered(std::vector<UnitWindows>& units, const StageStep& step) {
       for (const std::size_t bucket : layout->read_by[unit]) {
         if (there[bucket]) continue;
         auto& to = kept[unit] ? units[unit].kept : units[unit].gathered;
-        to.push_back(e * layout->buckets[bucket].numel);
+        to.push_back(e * layout->buckets[bucket].numel - less_than_plain(step, *layout, bucket));
         there[bucket] = kept[unit];
       }
     }
   }
+}
+
+/// What the head's unit has is the embedding's: gathered before it, completed after it. Its
+/// gradients are one bucket with the embedding's.
+void join_outer_units(std::vector<UnitWindows>& units) {
+  UnitWindows& outer = units.front();
+  UnitWindows& head = units.back();
+  outer.kept.insert(outer.kept.end(), head.gathered.begin(), head.gathered.end());
+  head.gathered.clear();
+  outer.growing += std::exchange(head.growing, 0);
+  outer.completed.insert(outer.completed.end(), head.completed.begin(), head.completed.end());
+  head.completed.clear();
+  BucketBytes all;
+  for (const auto& [made, reduced] : outer.completed) {
+    all.made += made;
+    all.reduced += reduced;
+  }
+  outer.completed.assign(outer.completed.empty() ? 0 : 1, all);
 }
 
 }  // namespace
@@ -54,6 +86,7 @@ std::vector<UnitWindows> windows_of(const StageStep& step) {
           {made * bucket.numel, reduced * bucket.numel});
     }
   }
+  if (step.sharding.one_outer_unit) join_outer_units(units);
   return units;
 }
 

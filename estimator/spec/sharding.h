@@ -33,6 +33,12 @@ struct Sharding {
   bool reduced_apart = false;   ///< for that a bucket is copied into another one, and goes at once
   bool each_micro_batch = false;  ///< gradients are reduced in each, not in the last one only
 
+  /// The embedding is a unit with the final norm and the head, which is gathered from the first
+  /// forward to the last backward.
+  bool one_outer_unit = false;
+  /// Blocks hold their input and its gradient until the last backward has ended.
+  bool holds_inputs = false;
+
   auto operator<=>(const Sharding&) const = default;
 
   /// Weights come and go with the units that use them.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "estimator/spec/candidate.h"
+#include "estimator/spec/hf_modules.h"
 #include "estimator/spec/ledger.h"
 #include "estimator/spec/problem.h"
 #include "estimator/spec/sharding.h"
@@ -25,6 +26,8 @@ enum class HoldingOf {
   frozen_parameters,  ///< the same of those that are not trained
   trained,            ///< every trained parameter and no padding
   frozen,             ///< every parameter that is not trained and no padding
+  quantised,          ///< frozen linear matrices as --quant packs them, in bytes
+  quantisation,       ///< scales and the like of those, in bytes
   trained_tensors,    ///< each trained tensor; of a fused matrix each of its parts
   largest_tensor,     ///< those of the largest trained one; of a fused matrix the largest part's
   bucket,             ///< a bucket's elements (TargetTraits::bucket_elements), whatever the model
@@ -65,12 +68,12 @@ struct Holding {
 
 /// Whose order of allocations a step follows (estimator/liveness). in_place: docs/runtime.md;
 /// composed: the same step out of the tensor library's own operators, as on an accelerator;
-/// transformer_engine: estimator/te_program.
-enum class KernelSet { in_place, composed, transformer_engine };
+/// transformer_engine: estimator/te_program; transformers: estimator/hf_program.
+enum class KernelSet { in_place, composed, transformer_engine, transformers };
 template <>
 struct Words<KernelSet> {
-  static constexpr std::array<std::string_view, 3> kWords{"in_place", "composed",
-                                                          "transformer_engine"};
+  static constexpr std::array<std::string_view, 4> kWords{"in_place", "composed",
+                                                          "transformer_engine", "transformers"};
 };
 
 /// How the target's collectives are carried out over one kind of device.
@@ -128,6 +131,8 @@ struct TargetTraits {
   /// The types kept for a `--precision` word; nullopt if the target cannot run it.
   std::function<std::optional<PrecisionRecipe>(Precision)> recipe;
   std::function<KernelSet(DeviceKind)> kernels;
+  /// Of the kernel set transformers.
+  std::function<HfModules(const Problem&, const Candidate&)> modules{};
   std::function<Transport(DeviceKind)> transport;
   /// Elements after which a gradient bucket of the flat layout closes.
   std::function<std::int64_t(const Candidate&)> bucket_elements;
@@ -138,6 +143,8 @@ struct TargetTraits {
   bool experts_apart = false;  ///< in buffers of their own, sharded over the ranks that hold them
   /// Rows of the embedding and the head, padding included; null: the vocabulary's.
   std::int64_t (*padded_vocab)(std::int64_t vocab, const Candidate&) = nullptr;
+  /// The optimizer makes states of its weights' type: another type of states is the weights' too.
+  bool states_like_weights = false;
   /// Its kernels are the user's framework's: the scripts are only like them.
   bool stand_in_kernels = false;
 };

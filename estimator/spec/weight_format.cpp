@@ -81,13 +81,21 @@ std::vector<WeightFormat> make_formats() {
 
 }  // namespace
 
+namespace {
+
+std::int64_t packed_bits(const WeightFormat& f, std::int64_t elements) {
+  if (!f.sparse_2_4) return elements * bits_of(f.type);
+  return elements / 2 * (2 + bits_of(f.type));
+}
+
+}  // namespace
+
+Bytes packed_bytes(const WeightFormat& f, std::int64_t rows, std::int64_t columns) {
+  return {parts(packed_bits(f, rows * columns), kWholeByte)};
+}
+
 Bytes stored_bytes(const WeightFormat& f, std::int64_t rows, std::int64_t columns) {
-  std::int64_t elements = rows * columns, bits = 0;
-  if (f.sparse_2_4) {
-    elements /= 2;
-    bits += 2 * elements;
-  }
-  bits += elements * bits_of(f.type);
+  std::int64_t bits = packed_bits(f, rows * columns);
   if (f.scale_bits > 0) {
     const std::int64_t scales = scale_count(f.group, rows, columns);
     bits += scale_bits(f, scales) + scales * f.zero_bits;

@@ -51,6 +51,9 @@ struct WeightFormat {
 /// tensors. Sources: data of each format's own packing, beside the table in weight_format.cpp.
 Bytes stored_bytes(const WeightFormat& format, std::int64_t rows, std::int64_t columns);
 
+/// The weights alone of that.
+Bytes packed_bytes(const WeightFormat& format, std::int64_t rows, std::int64_t columns);
+
 /// Every format that has a name, as --quant takes it.
 const std::vector<WeightFormat>& weight_formats();
 /// The one of that name, or an InputError that names `file`, `key` and the nearest.

@@ -94,9 +94,10 @@ TEST_P(FrameworkTraits, HaveTheRulesOfTheirFiles) {
 
 TEST_P(FrameworkTraits, StandInForTorchsOwnOperators) {
   EXPECT_TRUE(traits().stand_in_kernels);
-  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
-    EXPECT_EQ(traits().kernels(kind), KernelSet::composed);
-  }
+  EXPECT_EQ(traits().kernels(DeviceKind::cpu), KernelSet::composed);
+  const bool modules = traits().modules != nullptr;
+  EXPECT_EQ(traits().kernels(DeviceKind::cuda),
+            modules ? KernelSet::transformers : KernelSet::composed);
   EXPECT_EQ(traits().transport(DeviceKind::cpu), Transport::gloo);
   EXPECT_EQ(traits().transport(DeviceKind::cuda), Transport::nccl);
 }

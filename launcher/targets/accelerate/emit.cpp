@@ -11,6 +11,7 @@
 #include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/shared/torch_words.h"
+#include "launcher/targets/shared/transformers_use.h"
 
 namespace planwright::targets::accelerate {
 namespace {
@@ -28,9 +29,9 @@ const char* distributed_type(const Problem& problem, const Candidate& candidate)
   return cpu ? "MULTI_CPU" : "MULTI_GPU";
 }
 
-std::string mixed_precision(const Problem& problem) {
+std::string mixed_precision(const Problem& problem, const Candidate& candidate) {
   const DType compute = problem.workload.recipe.compute;
-  return compute == DType::fp32 ? "no" : std::string(word(compute));
+  return compute == DType::fp32 || !autocasts(candidate) ? "no" : std::string(word(compute));
 }
 
 /// num_processes is the total over all nodes.
@@ -38,7 +39,7 @@ Json topology(const Problem& problem, const Candidate& candidate) {
   const ClusterSpec& cluster = problem.cluster;
   Json json{{"compute_environment", "LOCAL_MACHINE"},
             {"distributed_type", distributed_type(problem, candidate)},
-            {"mixed_precision", mixed_precision(problem)},
+            {"mixed_precision", mixed_precision(problem, candidate)},
             {"num_machines", cluster.nodes},
             {"num_processes", cluster.devices()},
             {"machine_rank", 0}};

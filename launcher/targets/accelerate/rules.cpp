@@ -2,6 +2,7 @@
 
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
+#include "launcher/targets/shared/transformers_use.h"
 
 namespace planwright::targets::accelerate {
 namespace {
@@ -98,6 +99,15 @@ std::vector<Rule> offload_rules() {
   };
 }
 
+/// Without mixed precision FSDP leaves the weights' types as they are.
+Rule fp32_updates_under_autocast() {
+  Rule rule = fp32_updates(kFsdp);
+  rule.broken = [broken = std::move(rule.broken)](const Problem& p, const Candidate& c) {
+    return autocasts(c) && broken(p, c);
+  };
+  return rule;
+}
+
 std::vector<Rule> device_rules() {
   return {
       {"cpu_ranks_do_not_shard",
@@ -123,8 +133,11 @@ Engine engine_of(const Candidate& candidate) {
 }
 
 std::vector<Knob> emitted_knobs() {
-  return {{kEngineKnob, all_words<Engine>(),
-           "what shards: FSDP2 (DDP at zero 0), FSDP1 or Accelerate's DeepSpeed plug-in"}};
+  std::vector<Knob> knobs = module_knobs();
+  knobs.insert(knobs.begin(),
+               {kEngineKnob, all_words<Engine>(),
+                "what shards: FSDP2 (DDP at zero 0), FSDP1 or Accelerate's DeepSpeed plug-in"});
+  return knobs;
 }
 
 std::vector<Rule> emit_rules() {
@@ -139,7 +152,7 @@ std::vector<Rule> emit_rules() {
       precision_among({Precision::bf16, Precision::fp16, Precision::fp32}, kLaunch),
       replicas_divide_ranks(kParallelism),
       unless_deepspeed(offload_of_all_states(kFsdp)),
-      fp32_updates(kFsdp),
+      fp32_updates_under_autocast(),
   };
   for (auto& group : {sharding_rules(), replica_rules(), offload_rules(), device_rules()}) {
     all.insert(all.end(), group.begin(), group.end());

@@ -10,7 +10,10 @@ namespace planwright::targets::accelerate {
 struct Use {
   bool (*under_deepspeed)(const Candidate&) = nullptr;  ///< else under DDP or FSDP
   bool has_momentum = true;                             ///< of the optimizer sgd
-  bool fused_adamw = false;                             ///< else torch's default
+  bool (*fused_adamw)(const Candidate&) = nullptr;      ///< null: torch's default
+  bool (*fsdp1)(const Candidate&) = nullptr;            ///< null: fully_shard
+  /// Whether a checkpoint is transformers' own, and runs a block again as a whole; else torch's.
+  bool (*reentrant)(const Candidate&) = nullptr;
 };
 
 /// Traits but for rules, knobs and what the target has more of.

@@ -11,14 +11,16 @@ namespace planwright::targets::accelerate {
 namespace {
 
 bool under_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
+bool under_fsdp1(const Candidate& c) { return engine_of(c) == Engine::fsdp1 && c.zero >= 2; }
 
 TargetTraits make_traits() {
-  TargetTraits traits = states("accelerate", "1.15.0", {.under_deepspeed = under_deepspeed});
+  TargetTraits traits =
+      states("accelerate", "1.15.0", {.under_deepspeed = under_deepspeed, .fsdp1 = under_fsdp1});
   traits.rules = joined({emit_rules(),
-                         estimable_models(),
+                         estimable_models(true),
                          estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,
                                                OptimizerKind::sgd, OptimizerKind::adafactor}),
-                         {estimable_types(traits.recipe, false)}});
+                         {estimable_types(traits.recipe, false, true)}});
   traits.knobs = emitted_knobs();
   traits.axes.tp = traits.axes.hsdp = usual_degrees();
   return traits;

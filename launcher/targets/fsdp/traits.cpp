@@ -7,6 +7,7 @@
 #include "launcher/targets/shared/estimable.h"
 #include "launcher/targets/shared/stand_in.h"
 #include "launcher/targets/shared/torch_states.h"
+#include "launcher/targets/shared/transformers_use.h"
 
 namespace planwright::targets::fsdp {
 namespace {
@@ -15,7 +16,15 @@ constexpr const char* kSettings = "launcher/targets/fsdp/emit.h";
 
 /// The script gives embedding, each block, and norm with head to fully_shard, and lets every
 /// backward reduce.
-constexpr TorchUse kUse{};
+constexpr TorchUse kUse{.transformers = true};
+
+/// fully_shard gathers weights in the type that is computed in; DistributedDataParallel is under
+/// autocast.
+HfModules modules(const Problem& problem, const Candidate& c) {
+  HfModules modules = modules_of(problem, c, {.gathered = c.zero >= 2, .autocast = c.zero < 2});
+  modules.reentrant = false;
+  return modules;
+}
 
 TargetTraits make_traits() {
   TargetTraits traits = stand_in_traits("fsdp", "2.11.0");
@@ -34,6 +43,8 @@ TargetTraits make_traits() {
     traits.axes.recompute.push_back({RecomputeKind::first, k, {}});
   }
   traits.recipe = torch_recipe;
+  traits.kernels = transformers_on_gpus;
+  traits.modules = modules;
   traits.bucket_elements = [](const Candidate&) { return ddp_bucket_elements(25); };
   traits.sharding = [](const Problem& problem, const Candidate& candidate) {
     return torch_sharding(kUse, problem, candidate);

@@ -12,6 +12,7 @@
 #include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/shared/torch_words.h"
+#include "launcher/targets/shared/transformers_use.h"
 
 namespace planwright::targets::hf_trainer {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
-bool uses_fsdp(const Candidate& c) { return engine_of(c) == Engine::fsdp2 && c.zero > 0; }
+bool uses_fsdp(const Candidate& c) { return engine_of(c) != Engine::deepspeed && c.zero > 0; }
 bool uses_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
 
 /// Source: transformers training_args.py, OptimizerNames @ v5.23.0. bitsandbytes' 8-bit Adam does
@@ -42,15 +43,22 @@ const char* optim(OptimizerKind kind, bool sharded) {
   return "";
 }
 
-/// FSDP's own checkpointing takes the place of the Trainer's.
+/// FSDP's own checkpointing takes the place of the Trainer's, where that is not reentrant.
+bool checkpoints_itself(const Candidate& c) {
+  return c.recompute.kind == RecomputeKind::full && uses_fsdp(c) && !checkpoints_reentrantly(c);
+}
+
+/// FSDP1 has names for whether it reshards. Source: transformers training_args.py @ v5.23.0.
 Json fsdp_config(const Candidate& c) {
-  return {{"version", 2},
-          {"reshard_after_forward", c.zero == 3},
+  const bool second = engine_of(c) == Engine::fsdp2;
+  const char* strategy = c.zero == 3 ? "full_shard" : "shard_grad_op";
+  return {{"version", second ? 2 : 1},
+          {"reshard_after_forward", second ? Json(c.zero == 3) : Json(strategy)},
           {"auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
           {"cpu_offload", c.offload != Offload{}},
           {"cpu_ram_efficient_loading", true},
           {"state_dict_type", "SHARDED_STATE_DICT"},
-          {"activation_checkpointing", c.recompute.kind == RecomputeKind::full}};
+          {"activation_checkpointing", checkpoints_itself(c)}};
 }
 
 /// What the Trainer sets as well is "auto", so that there is one place to change it.
@@ -77,14 +85,16 @@ Json deepspeed_config(const Problem& problem, const Candidate& c) {
 Json arguments(const EmitRequest& request) {
   const auto& [problem, c, evidence] = request.plan;
   const DType compute = problem.workload.recipe.compute;
-  Json json{{"per_device_train_batch_size", c.micro_batch},
-            {"gradient_accumulation_steps", accumulation(problem, c)},
-            {"bf16", compute == DType::bf16},
-            {"fp16", compute == DType::fp16},
-            {"gradient_checkpointing", c.recompute.kind == RecomputeKind::full && !uses_fsdp(c)},
-            {"optim", optim(problem.workload.optimizer, uses_fsdp(c))},
-            {"max_grad_norm", 1.0},
-            {"logging_steps", request.probe ? 1 : 10}};
+  Json json{
+      {"per_device_train_batch_size", c.micro_batch},
+      {"gradient_accumulation_steps", accumulation(problem, c)},
+      {"bf16", autocasts(c) && compute == DType::bf16},
+      {"fp16", autocasts(c) && compute == DType::fp16},
+      {"gradient_checkpointing", c.recompute.kind == RecomputeKind::full && !checkpoints_itself(c)},
+      {"optim", optim(problem.workload.optimizer, uses_fsdp(c))},
+      {"max_grad_norm", 1.0},
+      {"logging_steps", request.probe ? 1 : 10}};
+  if (uses_liger(c)) json["use_liger_kernel"] = true;
   if (problem.cluster.device.kind == DeviceKind::cpu) {
     json["use_cpu"] = true;
     json["ddp_backend"] = "gloo";

@@ -2,6 +2,7 @@
 
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
+#include "launcher/targets/shared/transformers_use.h"
 
 namespace planwright::targets::hf_trainer {
 namespace {
@@ -13,13 +14,13 @@ constexpr const char* kFsdp = "huggingface/accelerate src/accelerate/utils/fsdp_
 constexpr const char* kZeroConfig =
     "deepspeedai/DeepSpeed deepspeed/runtime/zero/config.py @ 0.19.8";
 
-bool is_fsdp(const Candidate& c) { return engine_of(c) == Engine::fsdp2 && c.zero > 0; }
+bool is_fsdp(const Candidate& c) { return engine_of(c) != Engine::deepspeed && c.zero > 0; }
 
 std::vector<Rule> engine_rules() {
   return {
       {"zero_one_needs_deepspeed",
        [](const Problem&, const Candidate& c) {
-         return c.zero == 1 && engine_of(c) == Engine::fsdp2;
+         return c.zero == 1 && engine_of(c) != Engine::deepspeed;
        },
        "zero 1 has no FSDP form, which shards gradients with the optimizer's states",
        "use --zero 2 or 3, or the knob engine=deepspeed, or target deepspeed, megatron or builtin",
@@ -41,7 +42,7 @@ std::vector<Rule> engine_rules() {
        "axolotl-ai-cloud/axolotl src/axolotl/utils/schemas/validation.py @ v0.18.0"},
       {"sharded_updates_are_fp32",
        [](const Problem& p, const Candidate& c) {
-         return c.zero > 0 && updated_type(p.workload.recipe) != DType::fp32;
+         return c.zero > 0 && autocasts(c) && updated_type(p.workload.recipe) != DType::fp32;
        },
        "sharded weights that the optimizer updates are fp32 under the Trainer, and the plan's are "
        "not",
@@ -53,7 +54,7 @@ std::vector<Rule> offload_rules() {
   Rule all_states = offload_of_all_states(kArguments);
   all_states.broken = [broken = std::move(all_states.broken)](const Problem& p,
                                                               const Candidate& c) {
-    return engine_of(c) == Engine::fsdp2 && broken(p, c);
+    return engine_of(c) != Engine::deepspeed && broken(p, c);
   };
   return {
       all_states,
@@ -84,7 +85,10 @@ Engine engine_of(const Candidate& candidate) {
 }
 
 std::vector<Knob> emitted_knobs() {
-  return {{kEngineKnob, all_words<Engine>(), "what shards: FSDP2 (DDP at zero 0) or DeepSpeed"}};
+  std::vector<Knob> knobs = module_knobs();
+  knobs.insert(knobs.begin(), {kEngineKnob, all_words<Engine>(),
+                               "what shards: FSDP2 (DDP at zero 0), DeepSpeed or FSDP1"});
+  return knobs;
 }
 
 std::vector<Rule> emit_rules() {

@@ -6,13 +6,13 @@
 
 namespace planwright::targets::hf_trainer {
 
-/// What shards. The knob's values: fsdp2, the default, which at zero 0 is DDP; deepspeed.
-enum class Engine { fsdp2, deepspeed };
+/// What shards. The knob's values: fsdp2, the default, which at zero 0 is DDP; deepspeed; fsdp1.
+enum class Engine { fsdp2, deepspeed, fsdp1 };
 constexpr const char* kEngineKnob = "engine";
 
 Engine engine_of(const Candidate& candidate);
 
-/// The knob, its default first.
+/// The engine, and how modules run.
 std::vector<Knob> emitted_knobs();
 
 /// What the Trainer's arguments cannot say.
@@ -23,6 +23,6 @@ std::vector<Rule> emit_rules();
 namespace planwright {
 template <>
 struct Words<targets::hf_trainer::Engine> {
-  static constexpr std::array<std::string_view, 2> kWords{"fsdp2", "deepspeed"};
+  static constexpr std::array<std::string_view, 3> kWords{"fsdp2", "deepspeed", "fsdp1"};
 };
 }  // namespace planwright

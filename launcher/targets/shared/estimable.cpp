@@ -18,12 +18,17 @@ std::string words_of(const std::vector<OptimizerKind>& kinds) {
   return join_words(words);
 }
 
+PrecisionRecipe all_of(DType type) { return {type, type, type, std::nullopt, type}; }
+
 }  // namespace
 
-std::vector<Rule> estimable_models() {
+std::vector<Rule> estimable_models(bool transformers) {
   std::vector<Rule> rules = estimate_rules({}, kScripts);
   rules.push_back({"estimates_job",
-                   [](const Problem& p, const Candidate&) { return p.workload.job == Job::qlora; },
+                   [transformers](const Problem& p, const Candidate&) {
+                     const bool runs = transformers && p.cluster.device.kind == DeviceKind::cuda;
+                     return p.workload.job == Job::qlora && !runs;
+                   },
                    "this version cannot estimate quantised frozen weights for target {target}",
                    "use --job lora", kHoldings});
   return rules;
@@ -46,18 +51,22 @@ std::vector<Rule> estimable_optimizers(const std::vector<OptimizerKind>& kinds) 
 }
 
 Rule estimable_types(const std::function<std::optional<PrecisionRecipe>(Precision)>& recipe,
-                     bool any_gradient) {
+                     bool any_gradient, bool states_like_weights) {
   return {"estimates_types",
           [=](const Problem& p, const Candidate&) {
             std::optional<PrecisionRecipe> own = recipe(p.workload.precision);
             const PrecisionRecipe& asked = p.workload.recipe;
             const bool plain = asked.gradient == asked.compute || asked.gradient == DType::fp32;
             if (own && any_gradient && plain) own->gradient = asked.gradient;
-            return own != asked;
+            const bool narrow = states_like_weights && own && asked == all_of(own->compute);
+            return own != asked && !narrow;
           },
           "target {target} keeps weights, gradients and states of other types than these with "
           "{precision}",
-          any_gradient
+          states_like_weights
+              ? "leave out --grad-dtype and --master-weights; --state-dtype may be the type of "
+                "--precision, which the weights are then loaded in"
+          : any_gradient
               ? "leave out --state-dtype and --master-weights; --grad-dtype may be fp32 or "
                 "the type of --precision"
               : "leave out --grad-dtype, --state-dtype and --master-weights",

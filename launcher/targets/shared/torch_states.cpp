@@ -18,6 +18,9 @@ constexpr const char* kOptim = "pytorch/pytorch torch/optim/optimizer.py @ v2.11
 constexpr const char* kSgd = "pytorch/pytorch torch/optim/sgd.py @ v2.11.0";
 constexpr const char* kGroup =
     "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py @ v2.11.0";
+constexpr const char* kBase = "huggingface/peft src/peft/tuners/tuners_utils.py @ v0.13.2";
+constexpr const char* kQuantised =
+    "bitsandbytes-foundation/bitsandbytes bitsandbytes/functional.py, quantize_4bit @ 0.45.0";
 constexpr const char* kAdamW = "pytorch/pytorch torch/optim/adam.py @ v2.11.0";
 
 constexpr Phase kLoad = Phase::load;
@@ -32,6 +35,7 @@ std::int64_t compute_bytes(const PrecisionRecipe& r) { return bytes_of(r.compute
 std::int64_t gradient_bytes(const PrecisionRecipe& r) { return bytes_of(r.gradient); }
 std::int64_t state_bytes(const PrecisionRecipe& r) { return bytes_of(r.state); }
 std::int64_t scalar_bytes(const PrecisionRecipe&) { return 4; }
+std::int64_t one_byte(const PrecisionRecipe&) { return 1; }
 
 ShardedBy whole(const Candidate&) { return ShardedBy::nothing; }
 ShardedBy rows(const Candidate& c) {
@@ -40,6 +44,8 @@ ShardedBy rows(const Candidate& c) {
 
 bool replicates(const Problem&, const Candidate& c) { return c.zero == 0 && c.dp > 1; }
 bool shards(const Candidate& c) { return c.zero >= 2; }
+
+bool said(bool (*use)(const Candidate&), const Candidate& c) { return use != nullptr && use(c); }
 
 /// Weights of another type are cast to be multiplied, and the copies are the graph's until their
 /// backward. With recomputation they are autocast's, as long as the forward runs.
@@ -53,6 +59,7 @@ bool keeps_casts(const Problem& p, const Candidate& c) {
 bool casts_again(const Problem& p, const Candidate& c) {
   return autocasts(p, c) && c.recompute.kind == RecomputeKind::full;
 }
+bool on_gpus(const Problem& p) { return p.cluster.device.kind == DeviceKind::cuda; }
 
 /// A matrix of a product; a tied one is the head's too.
 bool is_multiplied(const FlatTensor& t) {
@@ -69,6 +76,8 @@ bool is_of_head(const FlatTensor& t) {
   return name.starts_with("final_norm") || name.starts_with("head") || t.first_unit != t.unit;
 }
 bool gathers_units(const Problem&, const Candidate& c) { return shards(c) && c.pp == 1; }
+bool is_of_block(const FlatTensor& t) { return is_multiplied(t) && t.tensor.linear; }
+bool is_not_linear(const FlatTensor& t) { return !t.tensor.linear; }
 
 /// The stages of a pipeline reduce once, and do not reshard after a backward: at zero 2 they gather
 /// once. At zero 3 a forward reshards, and a backward gathers all again.
@@ -89,25 +98,73 @@ bool is_adafactor(const Problem& p, const Candidate&) {
   return p.workload.optimizer == OptimizerKind::adafactor;
 }
 
-std::vector<Holding> weights() {
+/// Autocast's copies. In transformers' modules each belongs to the graph, but for the trained ones
+/// of a forward without one.
+std::vector<Holding> casts(const TorchUse& use) {
   using enum Account;
   using enum HoldingOf;
+  const auto in_modules = [use](const Problem& p) { return use.transformers && on_gpus(p); };
+  const auto kept = [=](const Problem& p, const Candidate& c) {
+    return keeps_casts(p, c) && !in_modules(p);
+  };
+  const auto again = [=](const Problem& p, const Candidate& c) {
+    return casts_again(p, c) && !in_modules(p);
+  };
+  const auto again_in_modules = [=](const Problem& p, const Candidate& c) {
+    return casts_again(p, c) && in_modules(p) && (use.autocasts == nullptr || use.autocasts(c));
+  };
+  return {
+      // account    of      bytes each  copies by    from      to         when         source
+      {parameters, trained, compute_bytes, 1, whole, kForward, kBackward, kept, kAutocast,
+       is_multiplied},
+      {parameters, frozen, compute_bytes, 1, whole, kForward, kBackward, kept, kAutocast,
+       is_multiplied},
+      {parameters, trained, compute_bytes, 1, whole, kForward, kLoss, again, kAutocast,
+       is_multiplied},
+      {parameters, trained, compute_bytes, 1, whole, kForward, kLoss, again_in_modules, kAutocast,
+       is_of_block},
+  };
+}
+
+/// A frozen base: as the trained weights, or as transformers' users load one.
+std::vector<Holding> frozen_base(const TorchUse& use) {
+  using enum Account;
+  using enum HoldingOf;
+  const auto narrow = [use](const Problem& p, const Candidate&) {
+    return use.transformers && on_gpus(p);
+  };
+  const auto wide = [=](const Problem& p, const Candidate& c) { return !narrow(p, c); };
+  const auto plain = [=](const Problem& p, const Candidate& c) {
+    return narrow(p, c) && !p.workload.serving.weights;
+  };
+  const auto packed = [=](const Problem& p, const Candidate& c) {
+    return narrow(p, c) && p.workload.serving.weights;
+  };
+  return {
+      // account    of      bytes each  copies by    from      to         when         source
+      {parameters, frozen, updated_bytes, 1, rows, kLoad, kEnd, wide, kParam},
+      {parameters, frozen, compute_bytes, 1, rows, kLoad, kEnd, plain, kBase},
+      {parameters, frozen, compute_bytes, 1, rows, kLoad, kEnd, packed, kBase, is_not_linear},
+      {parameters, quantised, one_byte, 1, rows, kLoad, kEnd, packed, kQuantised},
+      {parameters, quantisation, one_byte, 1, whole, kLoad, kEnd, packed, kQuantised},
+  };
+}
+
+std::vector<Holding> weights(const TorchUse& use) {
+  using enum Account;
+  using enum HoldingOf;
+  const auto keeps_buffer = [use](const Problem& p, const Candidate& c) {
+    return gathers_units(p, c) && !said(use.fsdp1, c);
+  };
   return {
       // account    of      bytes each  copies by    from      to         when         source
       {parameters, trained, updated_bytes, 1, rows, kLoad, kEnd, nullptr, kParam},
-      {parameters, frozen, updated_bytes, 1, rows, kLoad, kEnd, nullptr, kParam},
       {parameters, trained, compute_bytes, 1, whole, kForward, kBackward, gathers_once, kStage},
       {parameters, trained, compute_bytes, 1, whole, kBackward, kBackward, gathers_again, kStage},
-      {communication, trained, compute_bytes, 1, whole, kForward, kEnd, gathers_units, kGroup,
+      {communication, trained, compute_bytes, 1, whole, kForward, kEnd, keeps_buffer, kGroup,
        is_of_head},
-      {communication, frozen, compute_bytes, 1, whole, kForward, kEnd, gathers_units, kGroup,
+      {communication, frozen, compute_bytes, 1, whole, kForward, kEnd, keeps_buffer, kGroup,
        is_of_head},
-      {parameters, trained, compute_bytes, 1, whole, kForward, kBackward, keeps_casts, kAutocast,
-       is_multiplied},
-      {parameters, frozen, compute_bytes, 1, whole, kForward, kBackward, keeps_casts, kAutocast,
-       is_multiplied},
-      {parameters, trained, compute_bytes, 1, whole, kForward, kLoss, casts_again, kAutocast,
-       is_multiplied},
   };
 }
 
@@ -142,12 +199,12 @@ std::vector<Holding> states(const TorchUse& use) {
   using enum Account;
   using enum HoldingOf;
   // A denominator of one tensor after the other, or on GPUs of all at once.
-  const auto at_once = [](const Problem& p) { return p.cluster.device.kind == DeviceKind::cuda; };
+  const auto at_once = on_gpus;
   const auto one_denominator = [=](const Problem& p, const Candidate& c) {
-    return is_adamw(p, c) && !use.fused_adamw && !at_once(p);
+    return is_adamw(p, c) && !said(use.fused_adamw, c) && !at_once(p);
   };
   const auto all_denominators = [=](const Problem& p, const Candidate& c) {
-    return is_adamw(p, c) && !use.fused_adamw && at_once(p);
+    return is_adamw(p, c) && !said(use.fused_adamw, c) && at_once(p);
   };
   const auto has_momentum = [use](const Problem& p, const Candidate&) {
     return use.has_momentum && p.workload.optimizer == OptimizerKind::sgd;
@@ -187,8 +244,8 @@ std::optional<PrecisionRecipe> torch_recipe(Precision precision) {
 }
 
 std::vector<Holding> torch_holdings(const TorchUse& use) {
-  std::vector<Holding> all = weights();
-  for (const auto& group : {gradients(use), states(use)}) {
+  std::vector<Holding> all = weights(use);
+  for (const auto& group : {frozen_base(use), casts(use), gradients(use), states(use)}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;
@@ -211,6 +268,7 @@ Sharding torch_sharding(const TorchUse& use, const Problem& problem, const Candi
   } else {
     sharding.buckets = sharding.reduced_apart = true;
   }
+  sharding.one_outer_unit = said(use.fsdp1, candidate);
   return sharding;
 }
 

@@ -21,7 +21,15 @@ struct TorchUse {
   /// fully_shard reduces them in the type that is computed in, not in the recipe's.
   bool reduces_narrow = false;
   bool has_momentum = true;  ///< of the optimizer sgd
-  bool fused_adamw = false;  ///< else torch's default, which makes temporary tensors
+  /// Whether AdamW is the fused one; null or false: torch's default, which makes temporary tensors.
+  bool (*fused_adamw)(const Candidate&) = nullptr;
+  /// Whether FSDP1 shards, whose flat parameters split and join again; null or false: fully_shard.
+  bool (*fsdp1)(const Candidate&) = nullptr;
+  /// Whether modules see weights of other types than they compute in; null: at zero 0 and 1.
+  bool (*autocasts)(const Candidate&) = nullptr;
+  /// Blocks are transformers' modules: on GPUs estimator/hf_program makes their casts, and a frozen
+  /// base is loaded in the type that is computed in.
+  bool transformers = false;
 };
 
 std::vector<Holding> torch_holdings(const TorchUse& use);

@@ -21,7 +21,7 @@ constexpr const char* kCheckpoint =
 
 /// Embedding, each block, and norm with head are units, and every backward reduces: source:
 /// kParallelize, apply_fsdp and apply_ddp. AdamW is fused: components/optimizer.py.
-constexpr TorchUse kUse{.fused_adamw = true};
+constexpr TorchUse kUse{.fused_adamw = [](const Candidate&) { return true; }};
 
 /// As complex numbers of fp32.
 Holding rotary_table() {

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "estimator/spec/words.h"
+#include "estimator/spec/workload.h"
+
+/// Which code a Hugging Face model's modules run as: what versions, kernels and arguments change.
+/// A target says which it is (TargetTraits::modules); estimator/hf_program interprets it.
+namespace planwright {
+
+/// How logits become a loss. Sources: transformers models/llama/modeling_llama.py @ v4.45.2,
+/// loss/loss_utils.py @ v4.48.1 and v5.23.0.
+enum class LossStyle {
+  in_model,        ///< to 4.45: logits in fp32, shifted in a copy
+  function,        ///< 4.46 to 4.48: the same in a function, whose caller has the narrow logits
+  shifted_labels,  ///< since 4.49: labels are shifted, and logits not copied
+  narrow           ///< some families to 4.48: shifted in a copy, of the type that they come in
+};
+template <>
+struct Words<LossStyle> {
+  static constexpr std::array<std::string_view, 4> kWords{"in_model", "function", "shifted_labels",
+                                                          "narrow"};
+};
+
+struct HfModules {
+  LossStyle loss = LossStyle::shifted_labels;
+  bool fused_norms = false;   ///< Unsloth's or Liger's kernel instead of torch's operators
+  bool fused_rotary = false;  ///< in place
+  bool fused_swiglu = false;  ///< Liger's
+  bool repeats_kv = false;    ///< keys and values are copied for each query head before the kernel
+  bool reentrant = true;      ///< the checkpoint: its block is run again as a whole, then backwards
+  bool autocast = false;   ///< products are computed in the narrow type whatever the operands' is
+  bool fused_qkv = false;  ///< one product, of which queries, keys and values are views: GPT-2
+  bool returns_cache = false;  ///< a forward without gradients returns keys and values all the same
+  bool python_gelu = false;    ///< gelu_new, out of torch's operators
+  bool on_accelerator = true;  ///< attention's kernel has the accelerator's scratch
+
+  DType stream = DType::fp32;    ///< of what goes from block to block
+  DType weights = DType::fp32;   ///< as the modules see them; the frozen ones, if there are any
+  DType norms = DType::fp32;     ///< weights of norms
+  DType adapters = DType::fp32;  ///< as the modules see them
+  bool quantised = false;        ///< the frozen matrices of blocks, in 4 bits
+  bool keeps_quantised_inputs = false;
+  bool adapter_dropout = false;
+
+  auto operator<=>(const HfModules&) const = default;
+};
+
+}  // namespace planwright

@@ -1,0 +1,74 @@
+#include "estimator/tape_program.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace planwright::estimator {
+
+using namespace tape;
+
+void TapeProgram::collect(Graph& graph, std::vector<Var>& gradients) const {
+  graph.adopt = [this, &gradients](Var gradient) {
+    if (!shape_.sums_gradients) gradients.push_back(std::move(gradient));
+  };
+}
+
+/// `backward`: what the forward is kept for; null: nothing is.
+Script TapeProgram::forward(Script* backward, bool keeps_input, const BlockSpec& share) const {
+  Script script;
+  Graph graph;
+  std::vector<Var> gradients;
+  collect(graph, gradients);
+  graph.record(script);
+  graph.gradients = backward != nullptr;
+  Var x = given(graph, "x");
+  const Var leaf{.elements = x.elements, .maker = x.maker};
+  if (backward == nullptr && keeps_input) Graph::keep(x);
+  Var y = block_forward(graph, std::exchange(x, {}), share);
+  Graph::keep(y);
+  if (backward == nullptr) return script;
+  graph.record(*backward);
+  Graph::keep(graph.backward(std::move(y), given(graph, "dy"), leaf));
+  gradients.clear();
+  return script;
+}
+
+/// A function that is run again in backward holds its arguments until it returns.
+Script TapeProgram::rebuild_and_backward(const BlockSpec& share) const {
+  Script script;
+  Graph graph;
+  std::vector<Var> gradients;
+  collect(graph, gradients);
+  graph.record(script);
+  const Var x = given(graph, "x");
+  Var dy = given(graph, "dy");
+  Var y = block_forward(graph, x, share);
+  if (holds_output()) {
+    Graph::keep(graph.backward(y, dy, x));
+  } else {
+    y.storage.reset();
+    Graph::keep(graph.backward(std::move(y), std::move(dy), x));
+  }
+  gradients.clear();
+  return script;
+}
+
+Script TapeProgram::block(Turn turn, bool keeps_input, const BlockSpec& block) const {
+  const BlockSpec share = tensor_share(block, static_cast<int>(shape_.tp));
+  Script backward;
+  switch (turn) {
+    case Turn::forward_kept:
+    case Turn::rebuild:
+      return forward(&backward, keeps_input, share);
+    case Turn::forward_dropped:
+      return forward(nullptr, keeps_input, share);
+    case Turn::backward:
+      forward(&backward, keeps_input, share);
+      return backward;
+    case Turn::rebuild_and_backward:
+      return rebuild_and_backward(share);
+  }
+  throw std::logic_error("TapeProgram: unknown turn");
+}
+
+}  // namespace planwright::estimator

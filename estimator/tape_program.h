@@ -1,0 +1,37 @@
+#pragma once
+
+#include "estimator/step_program.h"
+#include "estimator/tape_graph.h"
+
+namespace planwright::estimator {
+
+/// A step program whose blocks are written as their forward on the tape: every turn follows from
+/// it. Gradients of weights are there until the turn that makes them ends, or go at once where they
+/// are added to others (StepShape::sums_gradients).
+class TapeProgram : public StepProgram {
+ public:
+  explicit TapeProgram(const StepShape& shape) : shape_(shape) {}
+
+  Script block(Turn turn, bool keeps_input, const BlockSpec& block) const override;
+
+ protected:
+  using Graph = tape::Graph;
+  using Var = tape::Var;
+
+  virtual Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const = 0;
+  /// A tensor like a block's input.
+  virtual Var given(Graph& graph, const char* name) const = 0;
+  /// Whether a block that is run again holds its output and that one's gradient until its backward
+  /// has ended.
+  virtual bool holds_output() const { return true; }
+  /// Where the graph's gradients of weights are until they go.
+  void collect(Graph& graph, std::vector<Var>& gradients) const;
+
+  StepShape shape_;
+
+ private:
+  Script forward(Script* backward, bool keeps_input, const BlockSpec& share) const;
+  Script rebuild_and_backward(const BlockSpec& share) const;
+};
+
+}  // namespace planwright::estimator
