@@ -74,7 +74,11 @@ INSTANTIATE_TEST_SUITE_P(
                           {0, 2, 3},
                           {"none", "full", "alternate:2", "alternate:3", "first:1", "first:2"}},
                       SpaceCase{"torchtitan", {1}, {1}, {0, 2, 3}, {"none", "full", "alternate:2"}},
-                      SpaceCase{"megatron", {1, 2}, {1, 2}, {0, 1}, {"none", "full"}}),
+                      SpaceCase{"megatron",
+                                {1, 2},
+                                {1, 2},
+                                {0, 1},
+                                {"none", "full", "chunk:2", "chunk:4", "first:1", "first:2"}}),
     [](const auto& test) {
       std::string name = test.param.target;
       name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
