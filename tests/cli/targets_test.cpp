@@ -30,9 +30,16 @@ Problem with_target(Problem problem, const TargetTraits& traits) {
   return problem;
 }
 
-/// docs/demo's model over two CPU ranks, 8 sequences of 32 a step.
+ClusterSpec gpus(int count) {
+  return estimator::preset_cluster(estimator::find_device("H100-SXM5-80GB", "", "--device"), count,
+                                   count);
+}
+
+/// docs/demo's model over two ranks, of CPUs where the target trains there, 8 sequences of 32 a
+/// step.
 Problem small_problem(const TargetTraits& traits) {
   Problem problem = testing::fake_problem(testing::tiny_llama(), 2, Precision::fp32);
+  if (traits.name == "megatron") problem.cluster = gpus(2);
   problem.model = estimator::find_model(PLANWRIGHT_SOURCE_DIR "/docs/demo/llama-5m.json", "", "");
   problem.workload.seq = 32;
   return with_target(problem, traits);
@@ -41,8 +48,7 @@ Problem small_problem(const TargetTraits& traits) {
 Problem llama_8b_on_eight(const TargetTraits& traits) {
   Problem problem = testing::fake_problem(testing::tiny_llama(), 8, Precision::fp32);
   problem.model = estimator::find_model("llama-3.1-8b", "", "");
-  problem.cluster =
-      estimator::preset_cluster(estimator::find_device("H100-SXM5-80GB", "", "--device"), 8, 8);
+  problem.cluster = gpus(8);
   problem.workload.seq = 4096;
   problem.workload.global_batch = 64;
   return with_target(problem, traits);
@@ -57,17 +63,22 @@ struct SpaceCase {
 class TargetSpaces : public ::testing::TestWithParam<SpaceCase> {};
 
 INSTANTIATE_TEST_SUITE_P(
-    OnTwoCpuRanks, TargetSpaces,
-    ::testing::Values(
-        SpaceCase{"deepspeed", {1, 2}, {1}, {0, 1, 2, 3}, {"none", "full"}},
-        SpaceCase{"accelerate", {1}, {1}, {0}, {"none", "full"}},
-        SpaceCase{"hf-trainer", {1}, {1}, {0}, {"none", "full"}},
-        SpaceCase{"fsdp",
-                  {1},
-                  {1},
-                  {0, 2, 3},
-                  {"none", "full", "alternate:2", "alternate:3", "first:1", "first:2"}},
-        SpaceCase{"torchtitan", {1}, {1}, {0, 2, 3}, {"none", "full", "alternate:2"}}),
+    OnTwoRanks, TargetSpaces,
+    ::testing::Values(SpaceCase{"deepspeed", {1, 2}, {1}, {0, 1, 2, 3}, {"none", "full"}},
+                      SpaceCase{"accelerate", {1}, {1}, {0}, {"none", "full"}},
+                      SpaceCase{"hf-trainer", {1}, {1}, {0}, {"none", "full"}},
+                      SpaceCase{
+                          "fsdp",
+                          {1},
+                          {1},
+                          {0, 2, 3},
+                          {"none", "full", "alternate:2", "alternate:3", "first:1", "first:2"}},
+                      SpaceCase{"torchtitan", {1}, {1}, {0, 2, 3}, {"none", "full", "alternate:2"}},
+                      SpaceCase{"megatron",
+                                {1, 2},
+                                {1, 2},
+                                {0, 1},
+                                {"none", "full", "chunk:2", "chunk:4", "first:1", "first:2"}}),
     [](const auto& test) {
       std::string name = test.param.target;
       name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
@@ -110,7 +121,7 @@ TEST_P(TargetSpaces, AreEstimatedAndEmittedToTheLastCandidate) {
 TEST(Targets, AreNamedOnce) {
   const std::vector<std::string> names = target_names();
   EXPECT_EQ(names, (std::vector<std::string>{"builtin", "deepspeed", "accelerate", "hf-trainer",
-                                             "fsdp", "torchtitan", "command"}));
+                                             "fsdp", "torchtitan", "megatron", "command"}));
 }
 
 Estimate estimate_of(const std::string& name, const Candidate& candidate) {
@@ -145,6 +156,22 @@ TEST(Targets, SayWhyAnEightBillionModelDoesNotFitWithZero0) {
     EXPECT_NE(estimate.reason.find(next[i]), std::string::npos) << name << ": " << estimate.reason;
     ++i;
   }
+}
+
+/// 6 bytes a parameter, and 12 over the data ranks.
+TEST(Targets, FitAnEightBillionModelOnEightDevicesWithMegatronsOptimizer) {
+  const double n = 8030261248;
+  const Estimate sharded =
+      estimate_of("megatron", testing::data_parallel(8, 1, 1, RecomputeKind::full));
+  EXPECT_EQ(sharded.verdict, Verdict::fits) << sharded.reason;
+  const double peak = static_cast<double>(sharded.peak().accounts.allocated().value);
+  EXPECT_GT(peak, 7.5 * n);
+  EXPECT_LT(peak, 7.5 * n + 15e9);
+
+  const Estimate whole =
+      estimate_of("megatron", testing::data_parallel(8, 0, 1, RecomputeKind::full));
+  EXPECT_EQ(whole.verdict, Verdict::too_large);
+  EXPECT_NE(whole.reason.find("zero 1"), std::string::npos) << whole.reason;
 }
 
 }  // namespace

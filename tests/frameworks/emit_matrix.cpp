@@ -13,6 +13,7 @@
 #include "launcher/targets/deepspeed/emit.h"
 #include "launcher/targets/fsdp/emit.h"
 #include "launcher/targets/hf_trainer/emit.h"
+#include "launcher/targets/megatron/emit.h"
 #include "launcher/targets/torchtitan/emit.h"
 #include "tests/support/emit_requests.h"
 
@@ -86,6 +87,10 @@ Change pure_bf16() {
                    {DType::bf16, DType::bf16, DType::bf16, std::nullopt, DType::bf16});
 }
 
+Change gradients_in(DType type) {
+  return [=](Problem& p, Candidate&) { p.workload.recipe.gradient = type; };
+}
+
 Change optimizer(OptimizerKind kind) {
   return [=](Problem& p, Candidate&) { p.workload.optimizer = kind; };
 }
@@ -157,6 +162,18 @@ Change qwen3(bool tied) {
   return [=](Problem& p, Candidate&) {
     p.model.runs[0].block.qk_norm = true;
     p.model.tied_embeddings = tied;
+  };
+}
+
+Change experts(std::int64_t count, int ep) {
+  return [=](Problem& p, Candidate& c) {
+    BlockSpec sparse = p.model.runs[0].block;
+    sparse.ffn = 0;
+    sparse.moe = MoeSpec{.experts = count, .top_k = 2, .ffn = 1024, .shared_ffn = 2048};
+    p.model.name = "experts behind a dense layer";
+    p.model.runs[0].count = 1;
+    p.model.runs.push_back({15, sparse});
+    c.ep = ep;
   };
 }
 
@@ -303,6 +320,47 @@ std::vector<Check> titan3_checks(const Problem& p, const Candidate& c) {
           {"torchrun", "launch.sh", torchrun_values(p)}};
 }
 
+std::string megatron_recompute(const Recompute& recompute) {
+  const std::string k = std::to_string(recompute.k);
+  switch (recompute.kind) {
+    case RecomputeKind::full:
+      return "full-uniform-1";
+    case RecomputeKind::chunk:
+      return "full-uniform-" + k;
+    case RecomputeKind::first:
+      return "full-block-" + k;
+    case RecomputeKind::selective:
+      return recompute.modules.empty() ? "selective:core_attn" : recompute_text(recompute);
+    default:
+      return "none";
+  }
+}
+
+std::vector<Check> megatron_checks(const Problem& p, const Candidate& c) {
+  const BlockSpec& last = p.model.block(p.model.layers() - 1);
+  Json json = batch_values(p, c);
+  json["tp"] = c.tp;
+  json["sp"] = c.sp;
+  json["pp"] = c.pp;
+  json["vpp"] = c.vpp;
+  json["cp"] = c.cp;
+  json["ep"] = c.ep;
+  json["zero"] = c.zero;
+  json["seq_len"] = p.workload.seq;
+  json["precision"] = word(p.workload.precision);
+  json["grads_in_fp32"] = p.workload.recipe.gradient == DType::fp32;
+  json["recompute"] = megatron_recompute(c.recompute);
+  json["optimizer"] = p.workload.optimizer == OptimizerKind::sgd ? "sgd" : "adam";
+  json["optimizer_offload"] = c.offload.optimizer;
+  json["layers"] = p.model.layers();
+  json["hidden"] = p.model.hidden;
+  json["ffn"] = p.model.block(0).ffn;
+  json["heads"] = last.heads;
+  json["kv_groups"] = last.kv_heads;
+  json["experts"] = last.moe ? last.moe->experts : 0;
+  return {{"megatron", "launch.sh", json}, {"torchrun", "launch.sh", torchrun_values(p)}};
+}
+
 std::vector<Kind> kinds() {
   using enum RecomputeKind;
   using enum OptimizerKind;
@@ -364,6 +422,33 @@ std::vector<Kind> kinds() {
         zero(3) + offload("optimizer+params"), zero(3) + recompute("alternate:3"),
         zero(2) + recompute("first:8"), zero(3, full, 2) + fp32(), zero(3) + pure_bf16(),
         zero(3, full) + nodes(2), zero(0) + cpu_ranks(2)}},
+      {"megatron",
+       "0.19.2",
+       targets::megatron::emit,
+       megatron_checks,
+       {zero(0),
+        zero(1, full),
+        zero(1) + replicas(2),
+        zero(1) + knob("overlap_grad_reduce", "off"),
+        zero(1, full, 2) + ranks(2) + sp(),
+        zero(1) + ranks(2),
+        zero(1, full) + ranks(1, 2),
+        zero(0) + ranks(2, 4) + sp() + recompute("first:4"),
+        zero(1) + ranks(1, 2) + schedule(Schedule::interleaved, 2) + recompute("chunk:4"),
+        zero(1, full) + ranks(1, 2) + uneven({20, 12}),
+        zero(1) + sizes(1024, 7, 4096, 5000) + ranks(1, 2),
+        zero(1) + ranks(1, 1, 2),
+        zero(1) + ranks(2, 1, 2) + sp(),
+        zero(1) + recompute("selective"),
+        zero(1) + recompute("selective:core_attn+layernorm+mlp"),
+        zero(1) + fp16(),
+        zero(1) + gradients_in(DType::bf16),
+        zero(1) + optimizer(sgd),
+        zero(1) + offload("optimizer"),
+        zero(1) + qwen3(true),
+        zero(1, full) + nodes(2),
+        zero(1) + experts(8, 4),
+        zero(1, full) + experts(8, 4) + ranks(2) + sp()}},
       {"torchtitan",
        "0.2.2",
        targets::torchtitan::emit,

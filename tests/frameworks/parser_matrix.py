@@ -5,7 +5,7 @@
 
 EMIT_MATRIX is the program built from emit_matrix.cpp, ENVIRONMENT the folder that parsers/setup.sh filled.
 Prints a Markdown table, one row per file, and exits 1 unless every parser took its file and ended up with the
-plan's values.
+plan's values. A parser that the environment's Python is too old for is named and left out.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+NEEDED_MINOR = {"megatron": 12}  # of Python 3
 
 
 def jobs_of(folder):
@@ -35,6 +36,14 @@ def ask(parser, jobs, environment):
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     return {answer["path"]: answer for answer in answers}
+
+
+def too_new(parsers, environment):
+    """Of the parsers those that need a newer Python than the environment has."""
+    asked = "import sys; print(sys.version_info[1])"
+    minor = int(subprocess.run([environment / "bin" / "python", "-c", asked], stdout=subprocess.PIPE, text=True,
+                               check=True).stdout)
+    return {parser for parser in parsers if minor < NEEDED_MINOR.get(parser, 0)}
 
 
 def plain(value):
@@ -75,6 +84,11 @@ def main():
         by_parser = collections.defaultdict(list)
         for job in jobs:
             by_parser[job["parser"]].append(job)
+        left_out = too_new(by_parser, given.environment)
+        jobs = [job for job in jobs if job["parser"] not in left_out]
+        for parser in left_out:
+            del by_parser[parser]
+            print(f"{parser} is left out: it needs Python 3.{NEEDED_MINOR[parser]}\n")
         answers = {parser: ask(parser, each, given.environment) for parser, each in by_parser.items()}
     failed = report(jobs, answers)
     plans = len({pathlib.Path(job["path"]).parent for job in jobs})

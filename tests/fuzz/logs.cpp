@@ -7,6 +7,7 @@
 #include "launcher/logs/step_times.h"
 #include "launcher/targets/deepspeed/log.h"
 #include "launcher/targets/hf_trainer/log.h"
+#include "launcher/targets/megatron/log.h"
 #include "launcher/targets/torchtitan/log.h"
 
 /// Logs of any bytes, or of the words that readers look for with any bytes between them, in chunks
@@ -70,7 +71,11 @@ constexpr const char* kWords[] = {"step: ",
                                   "Connection closed by peer",
                                   " local_rank: ",
                                   "(exitcode: -9)",
-                                  "validate step: "};
+                                  "validate step: ",
+                                  " iteration        1/      10 | consumed samples: ",
+                                  "elapsed time per iteration (ms): ",
+                                  "memory (MB) | allocated: ",
+                                  " | max allocated: "};
 
 std::string log_of(fuzz::Choices& choices) {
   std::string text;
@@ -85,7 +90,7 @@ std::string log_of(fuzz::Choices& choices) {
 LogSummary read(const std::string& text, const std::vector<std::size_t>& sizes) {
   static const std::vector<LogFormat> formats{
       targets::deepspeed::log_format(), targets::hf_trainer::log_format(),
-      targets::torchtitan::log_format(), generic_log_format()};
+      targets::megatron::log_format(), targets::torchtitan::log_format(), generic_log_format()};
   LogReader reader(formats);
   std::size_t at = 0;
   for (std::size_t i = 0; at < text.size(); ++i) {

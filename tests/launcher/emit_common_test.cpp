@@ -17,6 +17,8 @@
 #include "launcher/targets/fsdp/rules.h"
 #include "launcher/targets/hf_trainer/emit.h"
 #include "launcher/targets/hf_trainer/rules.h"
+#include "launcher/targets/megatron/emit.h"
+#include "launcher/targets/megatron/rules.h"
 #include "launcher/targets/torchtitan/emit.h"
 #include "launcher/targets/torchtitan/rules.h"
 #include "tests/support/emit_requests.h"
@@ -34,6 +36,8 @@ struct Emitter {
   const char* version;
   LaunchConfig (*emit)(const EmitRequest&);
   std::vector<Rule> (*rules)();
+  int zero = 3;
+  bool has_script = false;  ///< of its own
 };
 
 const Emitter kEmitters[] = {
@@ -41,12 +45,16 @@ const Emitter kEmitters[] = {
     {"accelerate", "1.15.0", accelerate::emit, accelerate::emit_rules},
     {"hf-trainer", "5.23.0", hf_trainer::emit, hf_trainer::emit_rules},
     {"fsdp", "2.11.0", fsdp::emit, fsdp::emit_rules},
-    {"torchtitan", "0.2.2", torchtitan::emit, torchtitan::emit_rules},
-    {"torchtitan", "0.3.0", torchtitan::emit, torchtitan::emit_rules},
+    {"torchtitan", "0.2.2", torchtitan::emit, torchtitan::emit_rules, 3, true},
+    {"torchtitan", "0.3.0", torchtitan::emit, torchtitan::emit_rules, 3, true},
+    {"megatron", "0.14.0", megatron::emit, megatron::emit_rules, 1, true},
+    {"megatron", "0.19.2", megatron::emit, megatron::emit_rules, 1, true},
 };
 
 EmitRequest request_of(const Emitter& emitter) {
-  return testing::emit_request(emitter.target, emitter.version, testing::sharded_candidate());
+  Candidate candidate = testing::sharded_candidate();
+  candidate.zero = emitter.zero;
+  return testing::emit_request(emitter.target, emitter.version, candidate);
 }
 
 TEST(EveryEmitter, SaysTheSameEachTime) {
@@ -248,7 +256,7 @@ TEST(EveryEmitter, ShowsWhereAScriptBelongs) {
     const bool named =
         testing::text_of(config, "launch.sh").find("YOUR_SCRIPT.py") != std::string::npos;
     EXPECT_EQ(named, testing::warns(config, "YOUR_SCRIPT.py")) << each.target;
-    EXPECT_EQ(named, std::string(each.target) != "torchtitan") << "which brings its own";
+    EXPECT_EQ(named, !each.has_script) << each.target;
   }
 }
 
@@ -282,17 +290,25 @@ TEST(EveryEmitter, RefusesWhatNoTargetCanHave) {
         {{[](Problem& p, Candidate&) { p.cluster.per_node = 4; }, {"dp 8", "4 devices"}},
          {[](Problem& p, Candidate&) { p.workload.global_batch = 60; }, {"global batch of 60"}},
          {[](Problem& p, Candidate&) { p.workload.job = Job::inference; }, {"inference"}},
-         {[](Problem&, Candidate& c) { c.ep = 2; }, {"ep 2", "megatron"}},
+         {[](Problem&, Candidate& c) { c.ep = 2; }, {"ep 2"}},
          {[](Problem&, Candidate& c) {
             c.knobs = {{"colour", "red"}};
           },
           {"knob"}},
-         {[](Problem&, Candidate& c) {
-            c.recompute = {RecomputeKind::chunk, 4, {}};
-          },
-          {"chunk:4", "megatron"}},
          {[](Problem& p, Candidate&) { p.workload.precision = Precision::fp8; },
-          {"precision fp8", "megatron"}}});
+          {"precision fp8"}}});
+  }
+}
+
+TEST(EveryEmitter, NamesTheTargetThatHasWhatItLacks) {
+  for (const Emitter& each : kEmitters) {
+    if (std::string(each.target) == "megatron") continue;  // which has both
+    testing::expect_refused(each.emit, request_of(each),
+                            {{[](Problem&, Candidate& c) { c.ep = 2; }, {"ep 2", "megatron"}},
+                             {[](Problem&, Candidate& c) {
+                                c.recompute = {RecomputeKind::chunk, 4, {}};
+                              },
+                              {"chunk:4", "megatron"}}});
   }
 }
 

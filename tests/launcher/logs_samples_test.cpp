@@ -11,6 +11,7 @@
 #include "launcher/logs/step_times.h"
 #include "launcher/targets/deepspeed/log.h"
 #include "launcher/targets/hf_trainer/log.h"
+#include "launcher/targets/megatron/log.h"
 #include "launcher/targets/torchtitan/log.h"
 
 /// Logs of a few lines, written for this test in each framework's and version's format.
@@ -63,6 +64,9 @@ const Sample kSamples[] = {
     {"hf_trainer_old_out_of_memory.log", kNone, stated, kNone, kNone, OutcomeKind::out_of_memory},
     {"hf_trainer_missing_package.log", kNone, stated, kNone, kNone, OutcomeKind::environment},
     {"hf_trainer_deepspeed.log", 1.5, stated},
+    {"megatron_0.14.log", 2.05, stated, 52, 54},
+    {"megatron_0.19.log", 1.25, stated, 48, 50},
+    {"megatron_out_of_memory.log", 7.0, stated, 75, 76, OutcomeKind::out_of_memory, 5},
     {"generic_key_value.log", 0.5, stated, 6.0},
     {"generic_rates.log", 2.0, token_rate},
     {"generic_decimal_comma.log", 0.75, stated, 12.5},
@@ -83,6 +87,7 @@ std::vector<LogFormat> formats_of(const std::string& file) {
   const auto is = [&](const char* name) { return file.find(name) != file.npos; };
   if (is("deepspeed")) formats.push_back(targets::deepspeed::log_format());
   if (is("hf_trainer")) formats.push_back(targets::hf_trainer::log_format());
+  if (file.starts_with("megatron")) formats.push_back(targets::megatron::log_format());
   if (is("torchtitan")) formats.push_back(targets::torchtitan::log_format());
   formats.push_back(generic_log_format());
   return formats;

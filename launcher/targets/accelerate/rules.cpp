@@ -95,7 +95,7 @@ std::vector<Rule> offload_rules() {
        "use --zero 3, or --offload without params", kPlugins},
       {"activations_stay", [](const Problem&, const Candidate& c) { return c.offload.activations; },
        "an Accelerate YAML has no offload of activations",
-       "use --offload without activations, or target deepspeed or megatron", kPlugins},
+       "use --offload without activations, or target deepspeed", kPlugins},
   };
 }
 

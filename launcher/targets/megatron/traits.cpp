@@ -1,15 +1,27 @@
 #include "launcher/targets/megatron/traits.h"
 
+#include <algorithm>
+
 #include "estimator/spec/axis_values.h"
-#include "estimator/spec/error.h"
+#include "estimator/spec/model_features.h"
+#include "estimator/spec/recompute_rules.h"
+#include "launcher/targets/megatron/emit.h"
+#include "launcher/targets/megatron/log.h"
+#include "launcher/targets/megatron/rules.h"
+#include "launcher/targets/shared/estimable.h"
 #include "launcher/targets/shared/stand_in.h"
 
 namespace planwright::targets::megatron {
 namespace {
 
-constexpr const char* kBuffer = "megatron/core/distributed/param_and_grad_buffer.py";
-constexpr const char* kOptimizer = "megatron/core/optimizer/distrib_optimizer.py";
-constexpr const char* kDummies = "TransformerEngine transformer_engine/pytorch/module/base.py";
+constexpr const char* kBuffer =
+    "NVIDIA/Megatron-LM megatron/core/distributed/param_and_grad_buffer.py @ core_v0.14.0";
+constexpr const char* kOptimizer =
+    "NVIDIA/Megatron-LM megatron/core/optimizer/distrib_optimizer.py @ core_v0.14.0";
+constexpr const char* kDummies =
+    "NVIDIA/TransformerEngine transformer_engine/pytorch/module/base.py @ v2.11";
+constexpr const char* kBlock =
+    "NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py @ core_v0.14.0";
 
 std::int64_t storage_bytes(const PrecisionRecipe& r) { return bytes_of(r.storage); }
 std::int64_t gradient_bytes(const PrecisionRecipe& r) { return bytes_of(r.gradient); }
@@ -59,36 +71,49 @@ std::int64_t padded_vocab(std::int64_t vocab, const Candidate& c) {
   return (vocab + multiple - 1) / multiple * multiple;
 }
 
+/// What can be written and not yet estimated is not among the values.
+SupportedAxes axes() {
+  SupportedAxes axes;
+  axes.tp = axes.pp = axes.cp = axes.ep = axes.etp = usual_degrees();
+  axes.zero = {0, 1};
+  axes.sp = {false, true};
+  axes.recompute = {Recompute{}, {RecomputeKind::full, 0, {}}};
+  for (const int k : {2, 4}) axes.recompute.push_back({RecomputeKind::chunk, k, {}});
+  for (const int k : {1, 2, 4, 8}) axes.recompute.push_back({RecomputeKind::first, k, {}});
+  axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
+  axes.loss = {LossKernel::plain, LossKernel::fused};
+  for (const char* axis : {"vpp", "hsdp", "schedule", "offload"}) {
+    axes.fixes[axis] = "leave it out: it can be written, but this version cannot estimate it";
+  }
+  return axes;
+}
+
+std::int64_t bucket_elements(const Candidate& c) {
+  return std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * c.dp * c.cp);
+}
+
 TargetTraits make_traits() {
-  TargetTraits traits = stand_in_traits("megatron", "core 0.14.0");
+  TargetTraits traits = stand_in_traits("megatron", "0.14.0");
   traits.stand_in_kernels = false;
   traits.holdings = holdings();
-  traits.axes.tp = traits.axes.pp = usual_degrees();
-  traits.axes.cp = traits.axes.ep = traits.axes.etp = usual_degrees();
-  traits.axes.zero = {0, 1};
-  traits.axes.sp = {false, true};
-  traits.axes.recompute = {Recompute{}, {RecomputeKind::full, 0, {}}};
-  for (const int k : {2, 4}) traits.axes.recompute.push_back({RecomputeKind::chunk, k, {}});
-  for (const int k : {1, 2, 4, 8}) traits.axes.recompute.push_back({RecomputeKind::first, k, {}});
-  traits.axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
-  traits.axes.loss = {LossKernel::plain, LossKernel::fused};
+  traits.rules = joined({emit_rules(),
+                         estimate_rules({ModelFeature::experts, ModelFeature::latent_attention},
+                                        "estimator/te_block.cpp"),
+                         estimable_layouts(),
+                         estimable_optimizers({OptimizerKind::adamw}),
+                         recompute_rules(kBlock),
+                         {estimable_types(recipe, true)}});
+  traits.knobs = emitted_knobs();
+  traits.axes = axes();
   traits.kernels = [](DeviceKind) { return KernelSet::transformer_engine; };
   traits.recipe = recipe;
   traits.padded_vocab = padded_vocab;
   traits.experts_apart = true;
-  traits.knobs = {{"cp_comm_type",
-                   {"p2p", "a2a"},
-                   "how ranks that have a part of a sequence each attend to all of it"}};
-  traits.exchange = [](const Candidate& c) {
-    const bool set = !c.knobs.empty() && c.knobs.front().second == "a2a";
-    return set ? Exchange::all_to_all : Exchange::ring;
-  };
-  traits.bucket_elements = [](const Candidate&) { return std::int64_t{40000000}; };
-  traits.overlaps = [](const Candidate&) { return false; };
+  traits.exchange = exchange;
+  traits.bucket_elements = bucket_elements;
+  traits.overlaps = overlaps;
   return traits;
 }
-
-launcher::LaunchConfig emit(const launcher::EmitRequest&) { return {}; }
 
 }  // namespace
 
@@ -97,6 +122,8 @@ const TargetTraits& traits() {
   return kTraits;
 }
 
-launcher::Target target() { return {.traits = traits(), .emit = emit}; }
+launcher::Target target() {
+  return {.traits = traits(), .emit = emit, .has_script = true, .logs = {log_format()}};
+}
 
 }  // namespace planwright::targets::megatron

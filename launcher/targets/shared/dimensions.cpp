@@ -77,6 +77,40 @@ Rule equal_stages(const std::string& source) {
           "use the uniform plan, or target builtin", source};
 }
 
+Rule stages_alike(const std::string& source) {
+  return {"stages_alike",
+          [](const Problem&, const Candidate& c) {
+            return std::any_of(c.stages.begin(), c.stages.end(), [&](const StagePlan& stage) {
+              return stage.recompute != c.recompute || stage.offload != c.offload || c.vpp != 1;
+            });
+          },
+          "target {target} recomputes and offloads alike on every stage, and cuts virtual ones "
+          "evenly",
+          "use one recompute and one offload for all stages", source};
+}
+
+Rule stages_hold_the_model(const std::string& source) {
+  return {"stages_hold_the_model",
+          [](const Problem& p, const Candidate& c) {
+            if (c.stages.empty()) return false;
+            std::int64_t blocks = 0;
+            for (const StagePlan& stage : c.stages) blocks += stage.blocks;
+            return static_cast<int>(c.stages.size()) != c.pp || blocks != p.model.layers();
+          },
+          "the plan's stages are not pp {pp}, or do not hold the model's {layers} layers",
+          "use stages whose blocks add up", source};
+}
+
+Rule no_adapters(const std::string& source) {
+  return {"no_adapters",
+          [](const Problem& p, const Candidate&) {
+            return p.model.lora.freezes() || p.workload.job == Job::lora ||
+                   p.workload.job == Job::qlora;
+          },
+          "target {target} trains every weight, and the job has adapters",
+          "use --job finetune, or target hf-trainer, accelerate or builtin", source};
+}
+
 Rule no_zero_one(const std::string& source) {
   return {"no_zero_one", [](const Problem&, const Candidate& c) { return c.zero == 1; },
           "zero 1 has no form in target {target}, which shards gradients with the optimizer",
@@ -94,15 +128,14 @@ Rule recompute_among(const std::vector<RecomputeKind>& kinds, const std::string&
 }
 
 Rule precision_among(const std::vector<Precision>& precisions, const std::string& source) {
-  return {
-      "precision_in_files",
-      [precisions](const Problem& p, const Candidate&) {
-        return !holds(precisions, p.workload.precision);
-      },
-      "the files of target {target} have no words for precision {precision}",
-      "use --precision " + words_of(precisions) +
-          ", or a target that has it: megatron fp8, builtin fp64, deepspeed and hf-trainer fp16",
-      source};
+  return {"precision_in_files",
+          [precisions](const Problem& p, const Candidate&) {
+            return !holds(precisions, p.workload.precision);
+          },
+          "the files of target {target} have no words for precision {precision}",
+          "use --precision " + words_of(precisions) +
+              ", or a target that has it: builtin fp64; deepspeed, hf-trainer and megatron fp16",
+          source};
 }
 
 Rule optimizer_among(const std::vector<OptimizerKind>& kinds, const std::string& source) {

@@ -17,6 +17,10 @@ Rule no_expert_ranks(const std::string& source);   ///< ep, etp
 Rule no_sequence_parallel(const std::string& source);
 Rule no_replicas(const std::string& source);   ///< hsdp
 Rule equal_stages(const std::string& source);  ///< per-stage plans
+/// Stages differ in their blocks only, and virtual ones not at all.
+Rule stages_alike(const std::string& source);
+Rule stages_hold_the_model(const std::string& source);
+Rule no_adapters(const std::string& source);
 /// ZeRO 1 shards the optimizer's states alone.
 Rule no_zero_one(const std::string& source);
 

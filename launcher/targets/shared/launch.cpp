@@ -134,6 +134,23 @@ std::vector<std::string> command_of(const EmitRequest& request, std::vector<std:
   return front;
 }
 
+bool brings_script(const EmitRequest& request) {
+  const std::vector<std::string>& words = request.user.words;
+  return !words.empty() && !words.front().starts_with("--");
+}
+
+std::vector<std::string> command_with_own_script(const EmitRequest& request,
+                                                 std::vector<std::string> front,
+                                                 const std::vector<std::string>& own,
+                                                 const std::vector<std::string>& options) {
+  if (brings_script(request)) return command_of(request, std::move(front), options);
+  front.insert(front.end(), own.begin(), own.end());
+  front.insert(front.end(), options.begin(), options.end());
+  const std::vector<std::string> words = user_words(request);
+  front.insert(front.end(), words.begin(), words.end());
+  return front;
+}
+
 void warn_of_nvme(LaunchConfig& config, const Candidate& candidate) {
   if (candidate.offload == Offload{} || candidate.offload.to != OffloadTo::nvme) return;
   config.warnings.push_back(

@@ -47,6 +47,16 @@ std::vector<std::string> command_of(const launcher::EmitRequest& request,
                                     std::vector<std::string> front,
                                     const std::vector<std::string>& options);
 
+/// Whether the request names a script, and not only arguments of one.
+bool brings_script(const launcher::EmitRequest& request);
+
+/// command_of, or without a script `front` and the target's `own`, whose arguments the request's
+/// words then are.
+std::vector<std::string> command_with_own_script(const launcher::EmitRequest& request,
+                                                 std::vector<std::string> front,
+                                                 const std::vector<std::string>& own,
+                                                 const std::vector<std::string>& options);
+
 /// Said where the plan has adapters, which are made by the user's script.
 std::vector<std::string> adapter_warnings(const launcher::EmitRequest& request);
 

@@ -38,14 +38,7 @@ Json document(const EmitRequest& request) {
 /// Without a script it is torchtitan's own, and what the user gives are its arguments.
 std::vector<std::string> command(const EmitRequest& request,
                                  const std::vector<std::string>& options) {
-  const std::vector<std::string> given = user_words(request);
-  const bool has_script = !given.empty() && !given.front().starts_with("--");
-  if (has_script) return command_of(request, torchrun(request), options);
-  std::vector<std::string> words = torchrun(request);
-  words.insert(words.end(), {"-m", "torchtitan.train"});
-  words.insert(words.end(), options.begin(), options.end());
-  words.insert(words.end(), given.begin(), given.end());
-  return words;
+  return command_with_own_script(request, torchrun(request), {"-m", "torchtitan.train"}, options);
 }
 
 /// A module is found where PYTHONPATH says.

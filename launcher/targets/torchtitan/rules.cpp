@@ -1,10 +1,10 @@
 #include "launcher/targets/torchtitan/rules.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
+#include "launcher/targets/shared/version.h"
 #include "launcher/targets/torchtitan/models.h"
 
 namespace planwright::targets::torchtitan {
@@ -41,13 +41,7 @@ std::vector<Rule> model_rules() {
        },
        "torchtitan 0.3 has no configuration function for a model of these sizes",
        "use target version 0.2.2, for which one is written", kRegistry},
-      {"no_adapters",
-       [](const Problem& p, const Candidate&) {
-         return p.model.lora.freezes() || p.workload.job == Job::lora ||
-                p.workload.job == Job::qlora;
-       },
-       "torchtitan trains every weight, and the job has adapters",
-       "use --job finetune, or target hf-trainer, accelerate or builtin", kConfig},
+      no_adapters(kConfig),
       {"one_head_per_matrix",
        [](const Problem& p, const Candidate& c) { return c.pp > 1 && p.model.tied_embeddings; },
        "torchtitan cannot cut a model with tied embeddings into stages: pp {pp}",
@@ -104,23 +98,8 @@ std::vector<Rule> pipeline_rules() {
        },
        "interleaved schedules take micro-batches in equal rounds of about pp {pp}",
        "use a --global-batch of a multiple of pp x dp x micro-batch", kSchedules},
-      {"stages_alike",
-       [](const Problem&, const Candidate& c) {
-         return std::any_of(c.stages.begin(), c.stages.end(), [&](const StagePlan& stage) {
-           return stage.recompute != c.recompute || stage.offload != c.offload || c.vpp != 1;
-         });
-       },
-       "torchtitan recomputes and offloads alike on every stage, and cuts virtual ones evenly",
-       "use one recompute and one offload for all stages", kConfig},
-      {"stages_hold_the_model",
-       [](const Problem& p, const Candidate& c) {
-         if (c.stages.empty()) return false;
-         std::int64_t blocks = 0;
-         for (const StagePlan& stage : c.stages) blocks += stage.blocks;
-         return static_cast<int>(c.stages.size()) != c.pp || blocks != p.model.layers();
-       },
-       "the plan's stages are not pp {pp}, or do not hold the model's {layers} layers",
-       "use stages whose blocks add up", kPipeline},
+      stages_alike(kConfig),
+      stages_hold_the_model(kPipeline),
   };
 }
 
@@ -163,14 +142,7 @@ Rule recompute_of_generation() {
 }  // namespace
 
 bool is_python_generation(const Problem& problem) {
-  int major = 0;
-  int minor = 0;
-  const std::string& version = problem.target_version;
-  const char* const end = version.data() + version.size();
-  const auto [point, error] = std::from_chars(version.data(), end, major);
-  if (error != std::errc() || point == end || *point != '.') return false;
-  std::from_chars(point + 1, end, minor);
-  return major > 0 || minor >= 3;
+  return target_version(problem) >= Version{0, 3};
 }
 
 std::vector<Rule> emit_rules() {

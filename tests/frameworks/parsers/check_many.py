@@ -23,6 +23,7 @@ PRELOAD = {
     "torchtitan": ["torch.distributed.fsdp", "torch.distributed.pipelining.schedules"],
     "torchrun": ["torch.distributed.run"],
     "fsdp": ["torch.distributed.fsdp"],
+    "megatron": ["torch"],
 }
 
 

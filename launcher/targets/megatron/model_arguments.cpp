@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "launcher/targets/megatron/arguments.h"
+
+namespace planwright::targets::megatron {
+namespace {
+
+/// The first one with, or without, experts.
+const BlockSpec* find_block(const ModelSpec& model, bool experts) {
+  const auto found = std::find_if(model.runs.begin(), model.runs.end(), [&](const BlockRun& run) {
+    return run.block.moe.has_value() == experts;
+  });
+  return found == model.runs.end() ? nullptr : &found->block;
+}
+
+void add_attention(Json& json, const BlockSpec& block) {
+  json["num-attention-heads"] = block.heads;
+  json["kv-channels"] = block.head_dim;
+  if (block.kv_heads != block.heads) {
+    json["group-query-attention"] = true;
+    json["num-query-groups"] = block.kv_heads;
+  }
+  if (block.qk_norm) json["qk-layernorm"] = true;
+}
+
+void add_positions(Json& json, const Problem& problem) {
+  const ModelSpec& model = problem.model;
+  const bool rotary = model.positions == Positions::rotary;
+  json["position-embedding-type"] = rotary ? "rope" : "learned_absolute";
+  json["max-position-embeddings"] = std::max(model.max_positions, problem.workload.seq);
+  if (rotary) json["rotary-base"] = std::llround(model.rope_theta);
+}
+
+void add_layers(Json& json, const BlockSpec& block) {
+  json["normalization"] = block.norm == NormKind::rms_norm ? "RMSNorm" : "LayerNorm";
+  if (block.mlp == MlpKind::gated) json["swiglu"] = true;
+  if (block.activation == Activation::relu_squared) json["squared-relu"] = true;
+  if (!block.mlp_bias) json["disable-bias-linear"] = true;
+  if (block.qkv_bias && !block.mlp_bias) json["add-qkv-bias"] = true;
+}
+
+/// "([0]*1+[1]*26)": which layers have experts.
+std::string expert_layers(const ModelSpec& model) {
+  std::string text;
+  for (const BlockRun& run : model.runs) {
+    text += text.empty() ? "(" : "+";
+    text += (run.block.moe ? "[1]*" : "[0]*") + std::to_string(run.count);
+  }
+  return text + ")";
+}
+
+void add_experts(Json& json, const ModelSpec& model, const MoeSpec& moe) {
+  json["num-experts"] = moe.experts;
+  json["moe-router-topk"] = moe.top_k;
+  json["moe-ffn-hidden-size"] = moe.ffn;
+  json["moe-layer-freq"] = expert_layers(model);
+  if (moe.shared_ffn > 0) json["moe-shared-expert-intermediate-size"] = moe.shared_ffn;
+  json["moe-grouped-gemm"] = true;
+  json["moe-token-dispatcher-type"] = "alltoall";
+}
+
+}  // namespace
+
+Json model_arguments(const Problem& problem) {
+  const ModelSpec& model = problem.model;
+  const BlockSpec& block = model.block(0);
+  const BlockSpec* const dense = find_block(model, false);
+  const BlockSpec* const sparse = find_block(model, true);
+  Json json{{"num-layers", model.layers()}, {"hidden-size", model.hidden}};
+  json["ffn-hidden-size"] = dense != nullptr ? dense->ffn : sparse->moe->ffn;
+  add_attention(json, block);
+  add_positions(json, problem);
+  add_layers(json, block);
+  json["norm-epsilon"] = model.norm_eps;
+  if (sparse != nullptr) add_experts(json, model, *sparse->moe);
+  if (!model.tied_embeddings) json["untie-embeddings-and-output-weights"] = true;
+  json["make-vocab-size-divisible-by"] = 128;
+  json["hidden-dropout"] = problem.workload.hidden_dropout;
+  json["attention-dropout"] = problem.workload.attention_dropout;
+  return json;
+}
+
+}  // namespace planwright::targets::megatron

@@ -1,0 +1,110 @@
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "estimator/spec/model_part.h"
+#include "launcher/targets/megatron/arguments.h"
+#include "launcher/targets/megatron/rules.h"
+
+namespace planwright::targets::megatron {
+namespace {
+
+/// "Et*10|t*12|t*10L": embedding, blocks of each stage, and loss.
+std::string stage_layout(const std::vector<std::int64_t>& stages) {
+  std::string text = "E";
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (i > 0) text += "|";
+    text += fmt::format("t*{}", stages[i]);
+  }
+  return text + "L";
+}
+
+void add_stages(Json& json, const Problem& problem, const Candidate& c) {
+  json["pipeline-model-parallel-size"] = c.pp;
+  if (c.vpp > 1) {
+    json["num-virtual-stages-per-pipeline-rank"] = c.vpp;
+  } else if (!c.stages.empty() || problem.model.layers() % c.pp != 0) {
+    json["pipeline-model-parallel-layout"] = stage_layout(stage_layers(problem.model, c));
+  }
+}
+
+void add_ranks(Json& json, const Problem& problem, const Candidate& c) {
+  json["tensor-model-parallel-size"] = c.tp;
+  if (c.sp) json["sequence-parallel"] = true;
+  add_stages(json, problem, c);
+  json["context-parallel-size"] = c.cp;
+  if (c.cp > 1) json["cp-comm-type"] = exchange(c) == Exchange::ring ? "p2p" : "a2a";
+  if (problem.model.any_block([](const BlockSpec& block) { return block.moe.has_value(); })) {
+    json["expert-model-parallel-size"] = c.ep;
+    json["expert-tensor-parallel-size"] = c.etp;
+  }
+}
+
+/// Weights are gathered where they are sharded states' results.
+void add_data_ranks(Json& json, const Candidate& c) {
+  const bool sharded = c.zero == 1;
+  if (sharded) json["use-distributed-optimizer"] = true;
+  if (c.hsdp > 1) json["num-distributed-optimizer-instances"] = c.hsdp;
+  if (c.dp * c.cp == 1 || !overlaps(c)) return;
+  json["overlap-grad-reduce"] = true;
+  if (sharded) json["overlap-param-gather"] = true;
+}
+
+void add_types(Json& json, const PrecisionRecipe& recipe) {
+  if (recipe.compute == DType::bf16) json["bf16"] = true;
+  if (recipe.compute == DType::fp16) json["fp16"] = true;
+  const bool narrow = recipe.gradient != DType::fp32;
+  if (recipe.compute == DType::bf16 && narrow) json["grad-reduce-in-bf16"] = true;
+  if (recipe.compute == DType::fp16 && !narrow) json["accumulate-allreduce-grads-in-fp32"] = true;
+}
+
+void add_recompute(Json& json, const Recompute& recompute) {
+  if (recompute.kind == RecomputeKind::none) return;
+  const bool selective = recompute.kind == RecomputeKind::selective;
+  json["recompute-granularity"] = selective ? "selective" : "full";
+  if (selective) {
+    json["recompute-modules"] = recompute.modules.empty()
+                                    ? std::vector<std::string>{std::string(kAttentionCore)}
+                                    : recompute.modules;
+    return;
+  }
+  json["recompute-method"] = recompute.kind == RecomputeKind::first ? "block" : "uniform";
+  json["recompute-num-layers"] = recompute.kind == RecomputeKind::full ? 1 : recompute.k;
+}
+
+void add_optimizer(Json& json, const Workload& job, const Candidate& c) {
+  json["optimizer"] = job.optimizer == OptimizerKind::sgd ? "sgd" : "adam";
+  if (!c.offload.optimizer) return;
+  json["use-precision-aware-optimizer"] = true;
+  json["optimizer-cpu-offload"] = true;
+  json["optimizer-offload-fraction"] = 1.0;
+  json["overlap-cpu-optimizer-d2h-h2d"] = true;
+}
+
+/// Of the flash kernels cuDNN's are the ones that are estimated.
+void add_kernels(Json& json, const Candidate& c) {
+  json["transformer-impl"] = "transformer_engine";
+  json["attention-backend"] = c.attention == AttentionKernel::flash ? "fused" : "unfused";
+  if (c.loss != LossKernel::fused) return;
+  json["cross-entropy-loss-fusion"] = true;
+  json["cross-entropy-fusion-impl"] = "te";
+}
+
+}  // namespace
+
+Json plan_arguments(const Problem& problem, const Candidate& candidate) {
+  const Workload& job = problem.workload;
+  Json json = Json::object();
+  add_ranks(json, problem, candidate);
+  add_data_ranks(json, candidate);
+  json["micro-batch-size"] = candidate.micro_batch;
+  json["global-batch-size"] = job.global_batch;
+  json["seq-length"] = job.seq;
+  add_types(json, job.recipe);
+  add_recompute(json, candidate.recompute);
+  add_optimizer(json, job, candidate);
+  add_kernels(json, candidate);
+  return json;
+}
+
+}  // namespace planwright::targets::megatron

@@ -1,0 +1,332 @@
+#include "launcher/targets/megatron/rules.h"
+
+#include <algorithm>
+
+#include "estimator/spec/model_part.h"
+#include "launcher/targets/megatron/model_rules.h"
+#include "launcher/targets/megatron/versions.h"
+#include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/knobs.h"
+#include "launcher/targets/shared/stand_in.h"
+
+namespace planwright::targets::megatron {
+namespace {
+
+constexpr const char* kArguments =
+    "NVIDIA/Megatron-LM megatron/training/arguments.py @ core_v0.14.0 to 0.19.0";
+constexpr const char* kConfig =
+    "NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py @ core_v0.14.0 to 0.19.0";
+constexpr const char* kBlock =
+    "NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py @ core_v0.14.0 to 0.19.0";
+constexpr const char* kLayers =
+    "NVIDIA/Megatron-LM megatron/core/tensor_parallel/layers.py @ core_v0.14.0";
+constexpr const char* kMappings =
+    "NVIDIA/Megatron-LM megatron/core/tensor_parallel/mappings.py @ core_v0.14.0";
+constexpr const char* kSchedules =
+    "NVIDIA/Megatron-LM megatron/core/pipeline_parallel/schedules.py @ core_v0.14.0";
+constexpr const char* kGroups = "NVIDIA/Megatron-LM megatron/core/parallel_state.py @ core_v0.14.0";
+constexpr const char* kOptimizer =
+    "NVIDIA/Megatron-LM megatron/core/optimizer/optimizer_config.py @ core_v0.14.0";
+constexpr const char* kMoe =
+    "NVIDIA/Megatron-LM megatron/core/transformer/moe/moe_layer.py @ core_v0.14.0";
+constexpr const char* kAttention =
+    "NVIDIA/TransformerEngine transformer_engine/pytorch/attention/dot_product_attention/utils.py "
+    "@ v2.11";
+constexpr const char* kModules[] = {"core_attn", "layernorm", "mlp",
+                                    "moe",       "moe_act",   "shared_experts"};
+
+bool has_experts(const Problem& problem) {
+  return problem.model.any_block([](const BlockSpec& block) { return block.moe.has_value(); });
+}
+
+bool divides_widths(const BlockSpec& block, const Candidate& c) {
+  if (!block.moe) return block.ffn % c.tp == 0;
+  return block.moe->ffn % c.etp == 0 && block.moe->shared_ffn % c.tp == 0;
+}
+
+std::vector<Rule> tensor_rules() {
+  return {
+      {"tp_divides_heads",
+       [](const Problem& p, const Candidate& c) {
+         return p.model.any_block([&](const BlockSpec& b) { return b.heads % c.tp != 0; });
+       },
+       "tp {tp} does not divide the model's {heads} heads", "use a --tp that divides {heads}",
+       kConfig},
+      {"tp_divides_kv_heads",
+       [](const Problem& p, const Candidate& c) {
+         return p.model.any_block([&](const BlockSpec& b) {
+           const bool copies = replicates_kv_heads(p) && c.tp % b.kv_heads == 0;
+           return b.kv_heads % c.tp != 0 && !copies;
+         });
+       },
+       "tp {tp} does not divide the model's {kv_heads} key/value heads, which Megatron Core copies "
+       "to more ranks from 0.16 on",
+       "use a --tp that divides {kv_heads}", kConfig},
+      {"tp_divides_widths",
+       [](const Problem& p, const Candidate& c) {
+         return p.model.any_block([&](const BlockSpec& b) { return !divides_widths(b, c); });
+       },
+       "tp {tp}, or of experts etp {etp}, does not divide the width of the model's MLPs",
+       "use a smaller --tp", kLayers},
+      {"sp_needs_tp", [](const Problem&, const Candidate& c) { return c.sp && c.tp == 1; },
+       "Megatron-LM switches sequence parallelism off without tensor ranks, and tp is 1",
+       "use --sp off, or a --tp above 1", kArguments},
+      {"sp_divides_sequence",
+       [](const Problem& p, const Candidate& c) {
+         return c.sp && p.workload.seq % (std::int64_t{c.cp} * c.tp) != 0;
+       },
+       "with sequence parallelism cp {cp} x tp {tp} must divide the sequence of {seq}",
+       "use a --seq that is a multiple, or --sp off", kMappings},
+  };
+}
+
+std::vector<Rule> pipeline_rules() {
+  return {
+      {"stages_within_layers",
+       [](const Problem& p, const Candidate& c) {
+         return std::int64_t{c.pp} * c.vpp > p.model.layers();
+       },
+       "pp {pp} x vpp {vpp} stages are more than the model's {layers} blocks", "use fewer stages",
+       kConfig},
+      {"schedule_fits_stages",
+       [](const Problem&, const Candidate& c) {
+         if (c.vpp > 1) return c.pp == 1 || c.schedule != Schedule::interleaved;
+         return c.schedule != Schedule::one_f_one_b;
+       },
+       "schedule {schedule} does not go with pp {pp} and vpp {vpp}: Megatron Core runs 1f1b, and "
+       "interleaved where a rank has several stages",
+       "use --vpp 2 --schedule interleaved with a --pp above 1, or --vpp 1 --schedule 1f1b",
+       kSchedules},
+      {"virtual_stages_equal",
+       [](const Problem& p, const Candidate& c) {
+         return c.vpp > 1 && p.model.layers() % (std::int64_t{c.pp} * c.vpp) != 0;
+       },
+       "pp {pp} x vpp {vpp} virtual stages do not divide the model's {layers} blocks",
+       "use degrees whose product divides {layers}", kArguments},
+      {"micro_batches_in_rounds",
+       [](const Problem& p, const Candidate& c) {
+         return c.vpp > 1 && accumulation(p, c) % c.pp != 0;
+       },
+       "interleaved stages take micro-batches in rounds of pp {pp}, and there are {accumulation}",
+       "use a --global-batch that is a multiple of pp x dp x micro-batch", kSchedules},
+      stages_alike(kArguments),
+      stages_hold_the_model(kArguments),
+  };
+}
+
+std::vector<Rule> sequence_rules() {
+  return {
+      {"cp_divides_sequence",
+       [](const Problem& p, const Candidate& c) {
+         return c.cp > 1 && p.workload.seq % (std::int64_t{2} * c.cp) != 0;
+       },
+       "a sequence of {seq} is not a multiple of 2 x cp {cp}", "use a --seq that is", kArguments},
+      {"cp_needs_flash",
+       [](const Problem&, const Candidate& c) {
+         return c.cp > 1 && c.attention != AttentionKernel::flash;
+       },
+       "Transformer Engine has no eager attention over cp {cp} ranks", "use --attention flash",
+       kAttention},
+      {"flash_of_16_bits",
+       [](const Problem& p, const Candidate& c) {
+         return c.attention == AttentionKernel::flash && bytes_of(p.workload.recipe.compute) != 2;
+       },
+       "Transformer Engine's flash attention takes 16-bit types, not {precision}",
+       "use --precision bf16 or fp16, or --attention eager", kAttention},
+  };
+}
+
+std::vector<Rule> expert_rules() {
+  return {
+      {"ranks_need_experts",
+       [](const Problem& p, const Candidate& c) {
+         return (c.ep > 1 || c.etp > 1) && !has_experts(p);
+       },
+       "ep {ep} and etp {etp} divide experts, and the model has none", "use --ep 1 --etp 1",
+       kConfig},
+      {"ep_divides_experts",
+       [](const Problem& p, const Candidate& c) {
+         return p.model.any_block(
+             [&](const BlockSpec& b) { return b.moe && b.moe->experts % c.ep != 0; });
+       },
+       "ep {ep} does not divide the model's experts", "use an --ep that does", kArguments},
+      {"expert_ranks_fit",
+       [](const Problem&, const Candidate& c) {
+         return (std::int64_t{c.tp} * c.cp * c.dp) % (std::int64_t{c.ep} * c.etp) != 0;
+       },
+       "ep {ep} x etp {etp} does not divide the ranks of a stage: tp {tp} x cp {cp} x dp {dp}",
+       "use degrees whose product does", kGroups},
+      {"experts_need_sp",
+       [](const Problem& p, const Candidate& c) { return has_experts(p) && c.tp > 1 && !c.sp; },
+       "Megatron Core trains experts on tp {tp} ranks with sequence parallelism only",
+       "use --sp on, or --tp 1", kMoe},
+      {"experts_of_wide_range",
+       [](const Problem& p, const Candidate& c) {
+         return c.ep > 1 && p.workload.recipe.compute == DType::fp16;
+       },
+       "Megatron-LM has no expert ranks with fp16: ep {ep}", "use --precision bf16, or --ep 1",
+       kArguments},
+  };
+}
+
+std::vector<Rule> data_rules() {
+  return {
+      {"zero_in_files", [](const Problem&, const Candidate& c) { return c.zero > 1; },
+       "these files have Megatron-LM's distributed optimizer, which is zero 1, and no "
+       "Megatron-FSDP:"
+       " zero {zero}",
+       "use --zero 0 or 1, or target fsdp, torchtitan, accelerate or deepspeed", kArguments},
+      {"replicas_of_shards",
+       [](const Problem&, const Candidate& c) {
+         const int ranks = c.dp * c.cp;
+         return c.hsdp > 1 && (c.zero != 1 || ranks % c.hsdp != 0 || ranks == c.hsdp);
+       },
+       "hsdp {hsdp} replicas of sharded states do not come out of dp {dp} x cp {cp} at zero {zero}",
+       "use an --hsdp that divides the ranks and is smaller, with --zero 1", kGroups},
+  };
+}
+
+std::vector<Rule> offload_rules() {
+  return {
+      {"offload_in_files",
+       [](const Problem&, const Candidate& c) {
+         return c.offload.params || c.offload.activations ||
+                (c.offload.optimizer && c.offload.to != OffloadTo::cpu);
+       },
+       "these files offload the optimizer's states to the host and nothing else: offload {offload} "
+       "to {offload_to}",
+       "use --offload optimizer or none, or target deepspeed", kArguments},
+      {"offload_needs_shards",
+       [](const Problem& p, const Candidate& c) {
+         return c.offload.optimizer &&
+                (c.zero != 1 || p.workload.optimizer != OptimizerKind::adamw);
+       },
+       "Megatron-LM offloads the states of AdamW with its distributed optimizer: zero {zero}, "
+       "optimizer {optimizer}",
+       "use --zero 1 and --optimizer adamw, or --offload none", kOptimizer},
+  };
+}
+
+bool has_module(const std::string& name) {
+  return std::find(std::begin(kModules), std::end(kModules), name) != std::end(kModules);
+}
+
+bool has_uneven_chunks(const Problem& p, const Candidate& c) {
+  if (c.recompute.kind != RecomputeKind::chunk || c.recompute.k < 1) return false;
+  const auto stages = stage_layers(p.model, c);
+  return std::any_of(stages.begin(), stages.end(),
+                     [&](std::int64_t layers) { return layers / c.vpp % c.recompute.k != 0; });
+}
+
+std::vector<Rule> recompute_rules_of_files() {
+  return {
+      recompute_among({RecomputeKind::none, RecomputeKind::selective, RecomputeKind::full,
+                       RecomputeKind::chunk, RecomputeKind::first},
+                      kConfig),
+      {"recompute_modules",
+       [](const Problem&, const Candidate& c) {
+         return !std::all_of(c.recompute.modules.begin(), c.recompute.modules.end(), has_module);
+       },
+       "recompute {recompute} names a module that Megatron Core does not recompute",
+       "use core_attn, layernorm, mlp, moe, moe_act or shared_experts", kConfig},
+      {"recompute_of_experts",
+       [](const Problem& p, const Candidate& c) {
+         const auto& modules = c.recompute.modules;
+         return !has_experts(p) &&
+                std::any_of(modules.begin(), modules.end(), [](const auto& each) {
+                  return each.starts_with("moe") || each == "shared_experts";
+                });
+       },
+       "recompute {recompute} names a part of experts, and the model has none",
+       "use core_attn, layernorm or mlp", kConfig},
+      {"recompute_whole_chunks",
+       [](const Problem& p, const Candidate& c) {
+         return !cuts_last_chunk(p) && c.pp <= p.model.layers() && has_uneven_chunks(p, c);
+       },
+       "recompute {recompute} does not divide the blocks of each stage, where Megatron Core before "
+       "0.17 fails",
+       "use a count that divides them", kBlock},
+  };
+}
+
+std::vector<Rule> kernel_rules() {
+  return {
+      {"trains_on_gpus",
+       [](const Problem& p, const Candidate&) { return p.cluster.device.kind != DeviceKind::cuda; },
+       "Megatron-LM with Transformer Engine trains on GPUs, and the device is {device}",
+       "use a --device that is one, or target fsdp, hf-trainer or builtin", kArguments},
+      {"loss_in_files",
+       [](const Problem& p, const Candidate& c) {
+         return c.loss == LossKernel::chunked ||
+                (c.loss == LossKernel::fused && !has_fused_loss(p));
+       },
+       "loss {loss} has no words in these files: Megatron-LM's is plain, or Transformer Engine's "
+       "fused one, which it refuses from 0.18 on",
+       "use --loss plain", kArguments},
+      fp32_updates(kOptimizer),
+      {"states_in_files",
+       [](const Problem& p, const Candidate&) { return p.workload.recipe.state != DType::fp32; },
+       "these files keep the optimizer's states in fp32", "leave out --state-dtype", kOptimizer},
+      {"gradients_in_files",
+       [](const Problem& p, const Candidate&) {
+         const PrecisionRecipe& recipe = p.workload.recipe;
+         return recipe.gradient != recipe.compute && recipe.gradient != DType::fp32;
+       },
+       "Megatron-LM sums gradients in fp32 or in the type that it computes in",
+       "leave out --grad-dtype, or name fp32 or the type of --precision", kArguments},
+  };
+}
+
+}  // namespace
+
+bool overlaps(const Candidate& candidate) {
+  return knob_value(candidate, emitted_knobs(), kOverlapKnob) == "on";
+}
+
+std::vector<Knob> emitted_knobs() {
+  return {{kOverlapKnob,
+           {"on", "off"},
+           "whether data ranks reduce gradients, and gather weights, beside the passes"},
+          {kExchangeKnob,
+           {"p2p", "a2a"},
+           "how ranks that have a part of a sequence each attend to all of it"}};
+}
+
+Exchange exchange(const Candidate& candidate) {
+  const bool ring = knob_value(candidate, emitted_knobs(), kExchangeKnob) == "p2p";
+  return ring ? Exchange::ring : Exchange::all_to_all;
+}
+
+std::vector<Rule> emit_rules() {
+  return joined({{trains_only(kArguments), no_adapters(kArguments),
+                  precision_among({Precision::bf16, Precision::fp16, Precision::fp32}, kArguments),
+                  optimizer_among({OptimizerKind::adamw, OptimizerKind::sgd}, kArguments),
+                  known_knobs(emitted_knobs(), kArguments)},
+                 kernel_rules(),
+                 model_rules(),
+                 tensor_rules(),
+                 pipeline_rules(),
+                 sequence_rules(),
+                 expert_rules(),
+                 data_rules(),
+                 offload_rules(),
+                 recompute_rules_of_files()});
+}
+
+std::vector<Rule> estimable_layouts() {
+  constexpr const char* kProgram = "estimator/te_program.h";
+  return {{"estimates_whole_kv_heads",
+           [](const Problem& p, const Candidate& c) {
+             return p.model.any_block([&](const BlockSpec& b) { return b.kv_heads % c.tp != 0; });
+           },
+           "this version cannot estimate key/value heads that tp {tp} ranks have copies of",
+           "use a --tp that divides {kv_heads}", kProgram},
+          {"estimates_query_norms",
+           [](const Problem& p, const Candidate&) {
+             return p.model.any_block([](const BlockSpec& b) { return b.qk_norm; });
+           },
+           "this version cannot estimate normed queries and keys for target {target}",
+           "use target hf-trainer, accelerate, fsdp or torchtitan", kProgram}};
+}
+
+}  // namespace planwright::targets::megatron

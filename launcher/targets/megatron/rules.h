@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "estimator/spec/target_traits.h"
+
+namespace planwright::targets::megatron {
+
+/// Whether gradients are reduced, and sharded states' weights gathered, beside the passes.
+constexpr const char* kOverlapKnob = "overlap_grad_reduce";
+constexpr const char* kExchangeKnob = "cp_comm_type";
+
+/// How context ranks exchange what they attend to: the knob's, or p2p.
+Exchange exchange(const Candidate& candidate);
+
+bool overlaps(const Candidate& candidate);
+
+std::vector<Knob> emitted_knobs();
+
+/// What Megatron-LM refuses, drops in silence or fails at, and what these files have no words for.
+std::vector<Rule> emit_rules();
+
+/// Megatron-LM runs it and the files say it, but this version cannot estimate it.
+std::vector<Rule> estimable_layouts();
+
+}  // namespace planwright::targets::megatron
