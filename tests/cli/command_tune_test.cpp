@@ -34,6 +34,19 @@ class CommandTuneProcess : public ::testing::Test {
 const std::string kStudy =
     "tune --target command --device cpu --devices 1 --threads 1 --no-benchmark --json ";
 
+/// The same in a file, with one probe; what follows is of [launch].
+const std::string kStudyFile = R"([cluster]
+device = "cpu"
+devices = 1
+threads = 1
+[job]
+target = "command"
+[budget]
+no_benchmark = true
+probes = 1
+[launch]
+)";
+
 TEST_F(CommandTuneProcess, NeedsNothingButTheCommand) {
   const CommandResult tuned =
       run(kStudy + "--memory 1GiB --probes 6 -- " + script_ + " {micro_batch} {steps}");
@@ -113,24 +126,13 @@ TEST_F(CommandTuneProcess, SaysThatTheScriptIsAnotherThanWasMeasured) {
 }
 
 TEST_F(CommandTuneProcess, HasTheAxesOfItsFlags) {
-  folder_.put("study.toml", R"(
-[cluster]
-device = "cpu"
-devices = 1
-threads = 1
-[job]
-target = "command"
-[launch]
-command = ["./train", "{micro_batch}"]
+  folder_.put("study.toml", kStudyFile + R"(command = ["./train", "{micro_batch}"]
 [launch.flags]
 recompute = { none = "", full = "--again" }
 [space]
 micro_batch = [4, 8]
-[budget]
-no_benchmark = true
-probes = 4
 )");
-  const CommandResult tuned = run("tune study.toml --json");
+  const CommandResult tuned = run("tune study.toml --probes 4 --json");
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_EQ(json_lines(tuned.out).back()["counted"], 4);
   EXPECT_NE(file_text(folder_ / "runs").find(" --again\n"), std::string::npos);
@@ -207,22 +209,11 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
 TEST_F(CommandTuneProcess, LaunchesInTheEnvironmentInWhichItMeasured) {
   folder_.put_script("greet", "#!/bin/sh\necho \"$GREETING\" >> greetings\nexec ./train \"$@\"\n");
   const auto study = [](const std::string& greeting) {
-    return R"(
-[cluster]
-device = "cpu"
-devices = 1
-threads = 1
-[job]
-target = "command"
-[launch]
-command = ["./greet", "{micro_batch}"]
+    return kStudyFile + R"(command = ["./greet", "{micro_batch}"]
 environment = { GREETING = ")" +
            greeting + R"(" }
 [space]
 micro_batch = [4]
-[budget]
-no_benchmark = true
-probes = 1
 )";
   };
   const std::string greeting = "it's $(touch owned) `id`; \"";
@@ -297,21 +288,10 @@ TEST_F(CommandTuneProcess, PrintsTwoLinesThatWorkOneAfterTheOther) {
   const std::string own = "batch: {micro_batch}\n";
   folder_.put("train.yaml", own);
   folder_.put_script("read", "#!/bin/sh\ncat $2 >> seen\nexec ./train \"$@\"\n");
-  folder_.put("s.toml", R"(
-[cluster]
-device = "cpu"
-devices = 1
-threads = 1
-[job]
-target = "command"
-[launch]
-command = ["./read", "{micro_batch}", "{template}"]
+  folder_.put("s.toml", kStudyFile + R"(command = ["./read", "{micro_batch}", "{template}"]
 template = "train.yaml"
 [space]
 micro_batch = [4]
-[budget]
-no_benchmark = true
-probes = 1
 [storage]
 storage = "s.db"
 )");
