@@ -5,6 +5,7 @@
 
 #include "cli/command_input.h"
 #include "cli/console.h"
+#include "cli/launch_folder.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
 #include "cli/problem_input.h"
@@ -132,7 +133,8 @@ launcher::EmitRequest read_request(const Settings& settings) {
   launcher::EmitRequest request =
       file == nullptr ? emit_of_study(settings) : emit_of_file(settings, *file);
   request.folder = std::filesystem::current_path().string();
-  if (const Setting* out = settings.find(Table::none, "out")) request.out = out->text;
+  const Setting* out = settings.find(Table::none, "out");
+  request.out = out == nullptr ? kLaunchFolder : out->text;
   return request;
 }
 

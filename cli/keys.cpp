@@ -104,7 +104,7 @@ const std::vector<Key>& all_keys() {
       {"save-plan", Table::none, path, "FILE.json",
        "keep a plan that fits, for emit --plan and probe --plan"},
       {"trial", Table::none, integer, "N", "this trial instead of the best"},
-      {"out", Table::none, text, "DIR", "folder for the files [.]"},
+      {"out", Table::none, text, "DIR", "folder for the files [launch]"},
       {"force", Table::none, mark, "", "overwrite files that exist"},
       {"diff", Table::none, path, "FILE",
        "write nothing: say where this configuration in use differs from the plan's"},

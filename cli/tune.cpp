@@ -10,6 +10,7 @@
 #include "cli/console.h"
 #include "cli/host_room.h"
 #include "cli/infeasible.h"
+#include "cli/launch_folder.h"
 #include "cli/named_axes.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
@@ -43,10 +44,6 @@ const Verb kVerb{
     .takes_file = true,
     .takes_command = true,
 };
-
-/// Where the files of the best plan are written by the line that `tune` prints, and read from by
-/// the line below it: never among the user's own.
-constexpr const char* kLaunchFolder = "launch";
 
 /// A study that was made or found, and what was measured for it before.
 struct OpenStudy {

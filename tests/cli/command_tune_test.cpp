@@ -310,6 +310,27 @@ storage = "s.db"
   EXPECT_EQ(file_text(folder_ / "train.yaml"), own);
 }
 
+TEST_F(CommandTuneProcess, WritesBesideNobodysFilesUnlessToldTo) {
+  const std::string own = "batch: {micro_batch}\n";
+  folder_.put("train.yaml", own);
+  folder_.put("s.toml", kStudyFile + R"(command = ["./train", "{micro_batch}", "{template}"]
+template = "train.yaml"
+[space]
+micro_batch = [4]
+)");
+  ASSERT_EQ(run("tune s.toml").code, 0);
+  const CommandResult emitted = run("emit");
+  EXPECT_EQ(emitted.code, 0) << emitted.err;
+  EXPECT_EQ(emitted.out, "OMP_NUM_THREADS=1 ./train 4 launch/train.yaml\n");
+  EXPECT_EQ(file_text(folder_ / "launch/train.yaml"), "batch: 4\n");
+  EXPECT_EQ(file_text(folder_ / "train.yaml"), own);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "plan.json"));
+
+  const CommandResult here = run("emit --out .");
+  EXPECT_EQ(here.code, 2);
+  EXPECT_EQ(file_text(folder_ / "train.yaml"), own);
+}
+
 TEST_F(CommandTuneProcess, AStudyBringsItsCommand) {
   folder_.put("job.yaml", "batch: {micro_batch}\n");
   const std::string words = script_ + " {micro_batch} {template}";
