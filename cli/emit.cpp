@@ -13,6 +13,7 @@
 #include "cli/targets.h"
 #include "cli/verbs.h"
 #include "launcher/config_diff.h"
+#include "launcher/missing_script.h"
 #include "launcher/other_plans.h"
 #include "launcher/shell.h"
 #include "launcher/user_command_json.h"
@@ -191,6 +192,14 @@ int launch_steps(const Settings& settings, const launcher::Target& target,
   return parse_count(*given, 1);
 }
 
+/// A plan may be for another host than this one.
+void warn_of_script(const launcher::EmitRequest& request, launcher::LaunchConfig& config) {
+  const auto missing = launcher::missing_script(request.user);
+  if (!missing) return;
+  config.warnings.push_back(fmt::format("{} is not there in {}, where the command will be run",
+                                        *missing, request.folder));
+}
+
 void tell(const launcher::LaunchConfig& config, const launcher::PlanFile& plan,
           const Console& console) {
   console.story(fmt::format("{}: {}, {}", plan.problem.model.name, describe(plan.candidate),
@@ -270,7 +279,8 @@ int run_emit(const Arguments& arguments) {
   if (const Setting* in_use = line.settings.find(Table::none, "diff")) {
     return tell_differences(*target, request, in_use->text, console);
   }
-  const launcher::LaunchConfig config = target->emit(request);
+  launcher::LaunchConfig config = target->emit(request);
+  warn_of_script(request, config);
   launcher::write_files(config, line.settings.marked(Table::none, "force"));
 
   tell(config, request.plan, console);

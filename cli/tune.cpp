@@ -187,6 +187,7 @@ int run_tune(const Arguments& arguments) {
   const ProblemInput& input = many.input;
   const search::Budget& budget = many.budget;
   refuse_shadow(line.settings, budget.scope);
+  require_script(line.settings, input.user);
   require_named_axes(line.settings, input);
   const launcher::RunOptions options = read_run_options(line.settings, *input.target);
   search::Space space = search::enumerate(input.problem, input.traits(), many.space);

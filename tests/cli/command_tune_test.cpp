@@ -331,6 +331,34 @@ micro_batch = [4]
   EXPECT_EQ(file_text(folder_ / "train.yaml"), own);
 }
 
+TEST_F(CommandTuneProcess, StartsNothingWhoseScriptIsNotThere) {
+  folder_.put("trains.py", "");
+  const std::string here = std::filesystem::canonical(folder_.path());
+  const std::string rule =
+      "train.py: is not there in " + here + ", where the command would be run; did you mean ";
+  const std::string given = " -- python3 train.py {micro_batch}";
+  const CommandResult tuned = run(kStudy + "--storage s.db" + given);
+  EXPECT_EQ(tuned.code, 2);
+  EXPECT_EQ(tuned.err, "planwright: command line: -- = " + rule + "trains.py?\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "s.db"));
+  EXPECT_EQ(run("probe --target command --device cpu --devices 1 --threads 1" + given).err,
+            tuned.err);
+
+  std::filesystem::rename(folder_ / "trains.py", folder_ / "train.py");
+  folder_.put("train.py", R"(import json, os
+json.dump({"step_time_s": 1}, open(os.environ["PLANWRIGHT_REPORT"], "w"))
+)");
+  ASSERT_EQ(run(kStudy + "--probes 1 --storage s.db" + given).code, 0);
+  EXPECT_EQ(run("emit --storage s.db").err.find("is not there"), std::string::npos);
+  std::filesystem::rename(folder_ / "train.py", folder_ / "trains.py");
+  const CommandResult emitted = run("emit --storage s.db --out b --json");
+  EXPECT_EQ(emitted.code, 0) << emitted.err;
+  EXPECT_EQ(json_lines(emitted.out).back()["warnings"],
+            Json({"train.py is not there in " + here + ", where the command will be run"}));
+  EXPECT_EQ(run("probe --plan b/plan.json").err,
+            "planwright: b/plan.json: command = " + rule + "trains.py?\n");
+}
+
 TEST_F(CommandTuneProcess, AStudyBringsItsCommand) {
   folder_.put("job.yaml", "batch: {micro_batch}\n");
   const std::string words = script_ + " {micro_batch} {template}";

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "launcher/user_command.h"
+
+namespace planwright::launcher {
+
+/// The script of the command, if it is not there for whoever starts the command in the current
+/// folder: the first word that ends in .py, of a command that begins with it or with a program that
+/// starts scripts of this host. nullopt if it is there, if its name depends on the plan, or if
+/// nothing of this host can tell, as of a module or of a container's files.
+std::optional<std::string> missing_script(const UserCommand& user);
+
+}  // namespace planwright::launcher
