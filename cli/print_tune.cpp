@@ -8,6 +8,7 @@
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
+#include "estimator/known.h"
 #include "estimator/spec/json.h"
 #include "launcher/plan_file.h"
 #include "launcher/shell.h"
@@ -21,7 +22,7 @@ Json event(const char* name) { return {{"schema", kSchema}, {"event", name}}; }
 
 /// |ln(measured / predicted)| as the share by which one differs from the other.
 std::string error_text(std::optional<double> log_error) {
-  return log_error ? fmt::format("{:.1f} %", 100 * std::expm1(*log_error)) : "unknown";
+  return log_error ? fmt::format("{:.1f} %", 100 * std::expm1(*log_error)) : kNotKnown;
 }
 
 Json optional_json(std::optional<double> value) { return value ? Json(*value) : Json(); }
@@ -38,11 +39,28 @@ Json measured_json(const Measurement& measurement) {
           {"tensor_bytes", measurement.tensor_peak().value}};
 }
 
-Json predicted_json(const Estimate& estimate) {
-  return {{"allocated_bytes", estimate.peak().accounts.allocated().value},
-          {"step_time_s", estimate.step_time.value},
-          {"tokens_per_second_per_device", estimate.tokens_per_second_per_device},
-          {"fit_probability", estimate.fit_probability}};
+Json predicted_json(const Problem& problem, const Estimate& estimate) {
+  const Json known = known_json(problem, estimate);
+  Json json{{"allocated_bytes", known["peak"]["allocated_bytes"]}};
+  for (const char* key : {"step_time_s", "tokens_per_second_per_device", "fit_probability"}) {
+    json[key] = known[key];
+  }
+  return json;
+}
+
+std::string predicted_text(const Problem& problem, const Estimate& estimate) {
+  const bool has_memory = estimator::memory_is_known(problem, estimate);
+  const bool has_time = estimator::time_is_known(problem, estimate);
+  if (!has_memory && !has_time) return kNotKnown;
+  const std::string memory =
+      has_memory ? gib_text(estimate.peak().accounts.allocated()) + " GiB" : "memory not known";
+  const std::string speed =
+      has_time ? fmt::format("{} {}", rate_text(estimate.tokens_per_second_per_device),
+                             rate_unit(problem))
+               : "speed not known";
+  const std::string fits =
+      has_memory ? fmt::format(", p(fits) {:.2f}", estimate.fit_probability) : "";
+  return fmt::format("{}, {}{}", memory, speed, fits);
 }
 
 Json runner_up_json(const Trial& trial) {
@@ -58,7 +76,7 @@ std::string winner_text(const Problem& problem, const Trial& winner, const Paint
       "{} {} (trial {})\n  {} {}, step {} ms, peak {} of {} GiB\n", paint.bold("best plan:"),
       describe(winner.candidate), winner.number, rate_text(measured.tokens_per_second_per_device),
       rate_unit(problem), ms_text(Seconds{measured.step_time_s}),
-      peak == Bytes{} ? "not known" : gib_text(peak) + " GiB", gib_text(capacity(problem)));
+      peak == Bytes{} ? kNotKnown : gib_text(peak) + " GiB", gib_text(capacity(problem)));
 }
 
 std::string runners_up_table(const Problem& problem, const Plan& plan, const Paint& paint) {
@@ -104,14 +122,11 @@ std::string summary_text(const TuneResult& result) {
 
 }  // namespace
 
-std::string proposal_text(std::int64_t number, const Proposal& proposal, const Paint& paint,
-                          std::string_view rate_unit) {
-  const Estimate& estimate = proposal.estimate;
-  return fmt::format("{} {}\n     why        {}\n     predicted  {} GiB, {} {}, p(fits) {:.2f}",
-                     margin(number, true, paint), describe(proposal.candidate), proposal.why,
-                     gib_text(estimate.peak().accounts.allocated()),
-                     rate_text(estimate.tokens_per_second_per_device), rate_unit,
-                     estimate.fit_probability);
+std::string proposal_text(const Problem& problem, std::int64_t number, const Proposal& proposal,
+                          const Paint& paint) {
+  return fmt::format("{} {}\n     why        {}\n     predicted  {}", margin(number, true, paint),
+                     describe(proposal.candidate), proposal.why,
+                     predicted_text(problem, proposal.estimate));
 }
 
 std::string finished_text(const Trial& trial, bool numbered, const Paint& paint,
@@ -127,22 +142,22 @@ std::string not_measured_text(std::int64_t number, const Outcome& outcome, bool 
                      outcome_text(outcome, paint));
 }
 
-Json probe_started_json(std::int64_t number, const Proposal& proposal) {
+Json probe_started_json(const Problem& problem, std::int64_t number, const Proposal& proposal) {
   Json json = event("probe_started");
   json["number"] = number;
   json["candidate"] = full_json(proposal.candidate);
   json["scope"] = to_json(proposal.scope);
   json["why"] = proposal.why;
-  json["predicted"] = predicted_json(proposal.estimate);
+  json["predicted"] = predicted_json(problem, proposal.estimate);
   return json;
 }
 
-Json probe_finished_json(const Trial& trial) {
+Json probe_finished_json(const Problem& problem, const Trial& trial) {
   Json json = event("probe_finished");
   json["number"] = trial.number;
   json["candidate"] = full_json(trial.candidate);
   json["seconds"] = trial.finished_unix_s - trial.started_unix_s;
-  json["predicted"] = predicted_json(trial.estimate);
+  json["predicted"] = predicted_json(problem, trial.estimate);
   json.update(to_json(trial.outcome));
   return json;
 }

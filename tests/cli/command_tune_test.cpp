@@ -93,6 +93,44 @@ TEST_F(CommandTuneProcess, MakesUpNoTokensForAnUnknownModel) {
   EXPECT_NE(known.out.find("110703 tokens/s/device"), std::string::npos) << known.out;
 }
 
+TEST_F(CommandTuneProcess, MakesUpNoFiguresForAnUnknownModel) {
+  const std::string command = "--memory 1GiB --probes 4 -- " + script_ + " {micro_batch}";
+  const CommandResult tuned = run(kStudy + command);
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_EQ(tuned.err.find("     predicted  "), tuned.err.find("     predicted  not known\n"));
+  EXPECT_NE(tuned.err.find("why        nothing is known of the model yet\n"), std::string::npos);
+  const std::vector<Json> events = json_lines(tuned.out);
+  const Json nothing{{"allocated_bytes", nullptr},
+                     {"step_time_s", nullptr},
+                     {"tokens_per_second_per_device", nullptr},
+                     {"fit_probability", nullptr}};
+  EXPECT_EQ(events[0]["predicted"], nothing);
+  EXPECT_EQ(events[1]["predicted"], nothing);
+  EXPECT_EQ(events.back()["error_before"], nullptr);
+  EXPECT_GT(events.back()["error_after"], 0);
+  const Json last = events[events.size() - 4];
+  ASSERT_EQ(last["event"], "probe_started");
+  EXPECT_NEAR(last["predicted"]["allocated_bytes"].get<double>(), (96 + 8 * 32) << 20, 1 << 24)
+      << "what measurements have corrected is a prediction: " << tuned.err;
+  EXPECT_NEAR(last["predicted"]["step_time_s"].get<double>(), 0.042, 0.004);
+
+  const std::string nobody =
+      "predicted  measured\nallocated           not known    0.1016\n"
+      "step ms             not known      11.0\n"
+      "sequences/s/device  not known        91\n";
+  EXPECT_NE(run("history show 0").out.find(nobody), std::string::npos);
+  EXPECT_EQ(json_lines(run("history show 0 --json").out)[0]["rows"][0]["estimate"]["step_time_s"],
+            nullptr);
+  const std::string probe = "probe --target command --device cpu --devices 1 --threads 1 -- " +
+                            script_ + " {micro_batch}";
+  EXPECT_NE(run(probe).out.find(nobody), std::string::npos);
+  const Json estimate =
+      json_lines(run(probe.substr(0, 6) + "--json " + probe.substr(6)).out)[0]["estimate"];
+  EXPECT_EQ(estimate["peak"]["allocated_bytes"], nullptr);
+  EXPECT_EQ(estimate["parameters"]["total"], nullptr);
+  EXPECT_EQ(estimate["time"], nullptr);
+}
+
 /// Nothing is known of the model, so that neither its largest nor its first micro-batch says where
 /// it is fastest: 50 ms and half a millisecond per sample squared; and 30 ms per sample up to 16,
 /// then 50.

@@ -151,7 +151,7 @@ TEST(PrintTune, TellsEachProbe) {
   const Proposal proposal{trial.candidate, trial.scope, trial.estimate, trial.why, 0.026};
   Trial full = trial;
   full.outcome = printed_out_of_memory();
-  expect_golden("tune_probe", proposal_text(4, proposal, kPlain) + "\n" +
+  expect_golden("tune_probe", proposal_text(printed_cpu_problem(), 4, proposal, kPlain) + "\n" +
                                   finished_text(trial, false, kPlain) + "\n" +
                                   finished_text(full, false, kPlain) + "\n");
 }

@@ -132,6 +132,15 @@ TEST(Propose, PicksAndSaysWhy) {
   }
 }
 
+TEST(Propose, FiguresThatSayNothingAreNoReason) {
+  Figures unknown = figures(1, 3, 0.6);
+  unknown.memory_rel = 2.5;
+  const Ranking ranking = ranking_of({unknown, unknown});
+  const Evidence evidence = gather(space_of(2), {}, kScope);
+  EXPECT_EQ(propose(ranking, evidence, prune(ranking, evidence), kScope, 0)->why,
+            "nothing is known of the model yet");
+}
+
 TEST(Propose, NothingKeptNothingProposed) {
   EXPECT_FALSE(propose(ranking_of({}), gather({}, {}, kScope), {}, kScope, 0).has_value());
 }
