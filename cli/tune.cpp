@@ -18,6 +18,7 @@
 #include "cli/print_tune.h"
 #include "cli/prior.h"
 #include "cli/problem_input.h"
+#include "cli/same_command.h"
 #include "cli/signals.h"
 #include "cli/storage_input.h"
 #include "cli/tune_session.h"
@@ -54,6 +55,9 @@ struct OpenStudy {
 
 OpenStudy open_study(const Settings& settings, const ProblemInput& input, const Console& console) {
   studies::Store store = studies::Store::open(storage_path(settings), studies::OpenMode::create);
+  if (!given_study(settings).empty()) {
+    require_command_of_study(store, settings, input.problem, input.user);
+  }
   const studies::StudyRef ref =
       store.open_study(study_name(settings, input.problem), input.problem);
   store.keep_command(ref, launcher::to_json(input.user));

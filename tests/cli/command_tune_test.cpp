@@ -237,9 +237,8 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
 
   const CommandResult other = run("emit -- " + script_ + " {micro_batch}");
   EXPECT_EQ(other.code, 2);
-  EXPECT_NE(other.err.find("is another command than the plan's, which is taken if none "
-                           "is given: " +
-                           script_),
+  EXPECT_NE(other.err.find("is another command than study " + result["study"].get<std::string>() +
+                           "'s: " + script_),
             std::string::npos)
       << other.err;
 }
@@ -412,15 +411,16 @@ TEST_F(CommandTuneProcess, AStudyBringsItsCommand) {
   const CommandResult other = run("emit --storage s.db --study n -- ./other {micro_batch}");
   EXPECT_EQ(other.code, 2);
   EXPECT_EQ(other.err.find("planwright: command line: -- = ./other '{micro_batch}': is another "
-                           "command than the plan's, which is taken if none is given: " +
+                           "command than study n's: " +
                            script_),
             0u)
       << other.err;
   const CommandResult another =
       run(("emit --storage s.db --study n --target command --devices 1 -- ./other {micro_batch}"));
   EXPECT_EQ(another.code, 2);
-  EXPECT_NE(another.err.find("is another command than the plan's"), std::string::npos)
-      << another.err;
+  EXPECT_EQ(another.err, other.err);
+  EXPECT_EQ(run(kStudy + "--study n --storage s.db -- ./other {micro_batch}").err, other.err)
+      << "tune";
 
   const CommandPlace python{folder_.path(), {}, "/usr/bin/env"};
   const CommandResult forgotten = run_command(
@@ -437,6 +437,50 @@ TEST_F(CommandTuneProcess, AStudyBringsItsCommand) {
       << old.err;
   folder_.put("job.yaml", "batch: {micro_batch}\n");
   EXPECT_EQ(run("emit --storage s.db --study n --out c " + given).code, 0);
+}
+
+TEST_F(CommandTuneProcess, SaysWhichCommandAStudyIsNotOf) {
+  folder_.put("job.yaml", "batch: {micro_batch}\n");
+  const auto study = [&](const std::string& words) {
+    folder_.put("s.toml", kStudyFile + "command = [\"./train\", \"{micro_batch}\"" + words +
+                              "]\ntemplate = \"job.yaml\"\n[space]\nmicro_batch = [4]\n");
+  };
+  study(R"(, "{template}")");
+  ASSERT_EQ(run("tune s.toml --json --study first").code, 0);
+  const Json last = json_lines(run("tune s.toml --json").out).back();
+  const std::string name = last["study"];
+  const std::string remedy = "emit --study " + name +
+                             ", without a command, takes that one; tune, without --study " + name +
+                             ", measures this one\n";
+
+  folder_.put("job.yaml", "batches: {micro_batch}\n");
+  const CommandResult text = run("emit s.toml");
+  EXPECT_EQ(text.code, 2);
+  EXPECT_EQ(text.err,
+            "planwright: s.toml: [launch] template = job.yaml: is another text than the "
+            "template that study " +
+                name + " was measured with; " + remedy);
+  EXPECT_EQ(run("emit s.toml --study " + name).err, text.err);
+  EXPECT_EQ(run("tune s.toml --study " + name).err, text.err);
+
+  study(R"(, "{template}", "again")");
+  const CommandResult words = run("emit s.toml");
+  EXPECT_EQ(words.code, 2);
+  EXPECT_EQ(words.err.find("planwright: s.toml: [launch] command = ./train '{micro_batch}' "
+                           "'{template}' again [template "),
+            0u)
+      << words.err;
+  EXPECT_NE(words.err.find("]: is another command than study " + name +
+                           "'s: ./train '{micro_batch}' '{template}' [template "),
+            std::string::npos)
+      << words.err;
+  EXPECT_TRUE(words.err.ends_with("]; " + remedy)) << words.err;
+  EXPECT_EQ(run("tune s.toml --study " + name).err, words.err);
+
+  const CommandResult other = run("emit s.toml --seq 8");
+  EXPECT_NE(other.err.find("there is no such study"), std::string::npos) << other.err;
+  ASSERT_EQ(run("tune s.toml").code, 0) << "another study";
+  EXPECT_EQ(run("emit s.toml").code, 0);
 }
 
 TEST_F(CommandTuneProcess, EndsWhenEveryPlanFailsAlikeAndSaysHowToGoOn) {
