@@ -70,7 +70,7 @@ const std::vector<Key>& all_keys() {
       {"plan", Table::candidate, path, "FILE.json", "a plan that emit wrote, instead of the above"},
 
       {"probes", Table::budget, integer, "N", "probes of the whole study"},
-      {"time", Table::budget, text, "2h", "time of this run"},
+      {"time", Table::budget, text, "2h", "time of this run; a probe that has begun is finished"},
       {"mode", Table::budget, text, "full|shadow",
        "the whole job, or one rank of it played by one process [full]"},
       {"rank", Table::budget, integer, "N", "of a shadow probe [the one with the largest peak]"},

@@ -109,8 +109,8 @@ std::string margin(std::int64_t number, bool numbered, const Paint& paint) {
 std::string summary_text(const TuneResult& result) {
   const Plan& plan = result.plan;
   std::string text =
-      fmt::format("{} of {} in {:.1f} s; stopped: {}\n", counted(plan.probes, "probe"),
-                  counted(plan.counted, "candidate"), plan.seconds, plan.stopped);
+      fmt::format("{}, {} of {}, in {:.1f} s; stopped: {}\n", counted(plan.probes, "probe"),
+                  counted(result.tried, "candidate"), plan.counted, plan.seconds, plan.stopped);
   text += fmt::format("model error of the step time: {} before, {} after\n",
                       error_text(plan.error_before), error_text(plan.error_after));
   if (plan.winner && plan.gain_left > 0) {
@@ -204,6 +204,7 @@ Json result_json(const Problem& problem, const TuneResult& result) {
   json["dropped"] = Json::object();
   for (const auto& [reason, count] : plan.dropped) json["dropped"][reason] = count;
   json["counted"] = plan.counted;
+  json["tried"] = result.tried;
   json["probes"] = plan.probes;
   json["seconds"] = plan.seconds;
   json["gain_left"] = plan.gain_left;

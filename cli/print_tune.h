@@ -33,6 +33,7 @@ struct TuneResult {
   Plan plan;
   std::string storage;
   std::string study;
+  std::int64_t tried = 0;           ///< candidates, of which some were probed again
   std::vector<std::string> emit{};  ///< the command that writes the files of the launch
   launcher::LaunchConfig launch{};  ///< of the winner, in the folder that `emit` names
 };

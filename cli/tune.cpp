@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/command_input.h"
 #include "cli/console.h"
@@ -104,9 +105,16 @@ std::vector<std::string> emit_command(const TuneResult& result) {
           "--study",    result.study, "--out",     kLaunchFolder};
 }
 
-void tell_result(const ProblemInput& input, const Plan& plan, const OpenStudy& study,
+std::int64_t distinct_candidates(const std::vector<Trial>& trials) {
+  std::set<std::string> hashes;
+  for (const Trial& trial : trials) hashes.insert(candidate_hash(trial.candidate));
+  return static_cast<std::int64_t>(hashes.size());
+}
+
+void tell_result(const ProblemInput& input, const Plan& plan, OpenStudy& study,
                  const Console& console) {
   TuneResult result{.plan = plan, .storage = study.store.path(), .study = study.ref.name};
+  result.tried = distinct_candidates(studies::conclusive_trials(study.store, study.ref));
   result.emit = emit_command(result);
   if (plan.winner) {
     result.launch =

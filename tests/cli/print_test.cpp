@@ -119,6 +119,7 @@ TuneResult printed_result() {
   result.plan.dropped = {{"cannot_win", 9}, {"out_of_memory", 2}};
   result.plan.counted = 24;
   result.plan.probes = 6;
+  result.tried = 5;
   result.plan.seconds = 41.26;
   result.plan.gain_left = 0.012;
   result.plan.error_before = 0.35;
