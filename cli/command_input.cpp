@@ -1,6 +1,6 @@
 #include "cli/command_input.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -15,6 +15,7 @@
 #include "launcher/missing_script.h"
 #include "launcher/plan_file.h"
 #include "launcher/shell.h"
+#include "launcher/targets/command/axes.h"
 
 namespace planwright::cli {
 namespace {
@@ -246,6 +247,19 @@ Setting command_setting(const Settings& settings) {
   if (const Setting* given = settings.find(Table::launch, "command")) return *given;
   const Setting* plan = settings.find(Table::candidate, "plan");
   return plan == nullptr ? Setting{"", kCommandLine, "--"} : Setting{"", plan->text, "command"};
+}
+
+void require_something_to_tune(const Settings& settings, const Problem& problem,
+                               const launcher::UserCommand& user) {
+  if (problem.target != kCommandTarget) return;
+  const bool divides =
+      problem.workload.global_batch > 0 && launcher::names_placeholder(user, "accumulation");
+  if (divides || !targets::command::named_axes(user).empty()) return;
+  const Setting place = command_setting(settings);
+  refuse({"", place.file, place.key},
+         fmt::format("names nothing of a plan, so that there is nothing to tune: put {{{}}} in it, "
+                     "as your script spells them, or the words for one into [launch.flags]",
+                     fmt::join(targets::command::tunable_axes(), "} or {")));
 }
 
 Setting setting_of_words(const std::vector<std::string>& words) {

@@ -27,6 +27,10 @@ Setting command_setting(const Settings& settings);
 void require_startable(const Settings& settings, const launcher::Target& target,
                        const launcher::UserCommand& user);
 
+/// Refuses a command that every plan would start in the same words.
+void require_something_to_tune(const Settings& settings, const Problem& problem,
+                               const launcher::UserCommand& user);
+
 /// The same words in [launch]'s form, as `command` behind `--` is kept among the settings. An
 /// InputError if one of them is not UTF-8.
 Setting setting_of_words(const std::vector<std::string>& words);

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
-#include "cli/named_axes.h"
 #include "cli/print_estimate.h"
 #include "cli/prior.h"
 #include "cli/problem_input.h"
@@ -62,10 +61,10 @@ int run_estimate(const Arguments& arguments) {
   const auto [input, candidate, place] = read_one_candidate(line.settings);
   console.warnings(input.warnings);
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
-  Estimate estimate = input.problem.workload.job == Job::inference
-                          ? estimator::estimate_serving(input.problem, candidate, prior)
-                          : estimator::estimate(input.problem, input.traits(), candidate, prior);
-  explain_unnamed(input, candidate, estimate);
+  const Estimate estimate =
+      input.problem.workload.job == Job::inference
+          ? estimator::estimate_serving(input.problem, candidate, prior)
+          : estimator::estimate(input.problem, input.traits(), candidate, prior);
 
   console.print(estimate_text(input.problem, candidate, estimate, console.result_paint()));
   Json json{{"schema", "planwright.estimate/1"}};

@@ -5,7 +5,6 @@
 
 #include "cli/console.h"
 #include "cli/infeasible.h"
-#include "cli/named_axes.h"
 #include "cli/print_ranking.h"
 #include "cli/prior.h"
 #include "cli/problem_input.h"
@@ -44,7 +43,6 @@ RankingReport make_report(const ManyCandidates& many, const Calibration& prior, 
   const TargetTraits& traits = many.input.traits();
   RankingReport report;
   report.space = search::enumerate(problem, traits, many.space);
-  explain_unnamed(many.input, report.space);
   const auto quantities = search::quantify(problem, traits, report.space);
   const estimator::Pricer pricer(problem, traits, prior);
   report.ranking = search::rank(report.space, quantities, pricer);

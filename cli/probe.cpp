@@ -6,7 +6,6 @@
 #include "cli/console.h"
 #include "cli/devices_turn.h"
 #include "cli/host_room.h"
-#include "cli/named_axes.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/prior.h"
@@ -96,8 +95,7 @@ int run_probe(const Arguments& arguments) {
     console.warnings(require_host_room(line.settings, input));
   }
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
-  Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
-  explain_unnamed(input, candidate, estimate);
+  const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
   if (estimate.verdict == Verdict::invalid) {
     return refuse_illegal(one, estimate, console);
   }

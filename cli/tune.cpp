@@ -12,7 +12,6 @@
 #include "cli/host_room.h"
 #include "cli/infeasible.h"
 #include "cli/launch_folder.h"
-#include "cli/named_axes.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
@@ -200,10 +199,9 @@ int run_tune(const Arguments& arguments) {
   const search::Budget& budget = many.budget;
   refuse_shadow(line.settings, budget.scope);
   require_script(line.settings, input.user);
-  require_named_axes(line.settings, input);
+  require_something_to_tune(line.settings, input.problem, input.user);
   const launcher::RunOptions options = read_run_options(line.settings, *input.target);
-  search::Space space = search::enumerate(input.problem, input.traits(), many.space);
-  explain_unnamed(input, space);
+  const search::Space space = search::enumerate(input.problem, input.traits(), many.space);
   console.warnings(input.warnings);
   require_devices_here(input);
   console.warnings(require_host_room(line.settings, input));

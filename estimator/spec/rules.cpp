@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "estimator/spec/axis_values.h"
 
 namespace planwright {
 namespace {
+
+constexpr std::string_view kSupported = "_supported";
 
 /// `axis` is the name of the flag with `_` for `-`, which is also its placeholder.
 template <class T>
@@ -17,7 +20,7 @@ Rule supported(const std::string& axis, T Candidate::*field, const std::vector<T
   std::vector<std::string> texts;
   std::transform(sorted.begin(), sorted.end(), std::back_inserter(texts),
                  [](const T& value) { return axis_text(value); });
-  return {.name = axis + "_supported",
+  return {.name = axis + std::string(kSupported),
           .broken =
               [field, values](const Problem&, const Candidate& candidate) {
                 return std::find(values.begin(), values.end(), candidate.*field) == values.end();
@@ -40,20 +43,25 @@ Rule recompute_supported(const std::vector<Recompute>& values) {
 }
 
 std::vector<Rule> axis_rules(const SupportedAxes& axes) {
-  return {supported("tp", &Candidate::tp, axes.tp),
-          supported("pp", &Candidate::pp, axes.pp),
-          supported("vpp", &Candidate::vpp, axes.vpp),
-          supported("cp", &Candidate::cp, axes.cp),
-          supported("ep", &Candidate::ep, axes.ep),
-          supported("etp", &Candidate::etp, axes.etp),
-          supported("zero", &Candidate::zero, axes.zero),
-          supported("hsdp", &Candidate::hsdp, axes.hsdp),
-          supported("sp", &Candidate::sp, axes.sp),
-          supported("schedule", &Candidate::schedule, axes.schedule),
-          recompute_supported(axes.recompute),
-          supported("offload", &Candidate::offload, axes.offload),
-          supported("attention", &Candidate::attention, axes.attention),
-          supported("loss", &Candidate::loss, axes.loss)};
+  std::vector<Rule> rules{supported("tp", &Candidate::tp, axes.tp),
+                          supported("pp", &Candidate::pp, axes.pp),
+                          supported("vpp", &Candidate::vpp, axes.vpp),
+                          supported("cp", &Candidate::cp, axes.cp),
+                          supported("ep", &Candidate::ep, axes.ep),
+                          supported("etp", &Candidate::etp, axes.etp),
+                          supported("zero", &Candidate::zero, axes.zero),
+                          supported("hsdp", &Candidate::hsdp, axes.hsdp),
+                          supported("sp", &Candidate::sp, axes.sp),
+                          supported("schedule", &Candidate::schedule, axes.schedule),
+                          recompute_supported(axes.recompute),
+                          supported("offload", &Candidate::offload, axes.offload),
+                          supported("attention", &Candidate::attention, axes.attention),
+                          supported("loss", &Candidate::loss, axes.loss)};
+  for (Rule& rule : rules) {
+    const auto fix = axes.fixes.find(rule.name.substr(0, rule.name.size() - kSupported.size()));
+    if (fix != axes.fixes.end()) rule.fix = fix->second;
+  }
+  return rules;
 }
 
 bool has_setting(const std::vector<Knob>& knobs, const std::pair<std::string, std::string>& set) {

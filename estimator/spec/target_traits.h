@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -101,6 +102,9 @@ struct SupportedAxes {
   std::vector<Offload> offload{Offload{}};
   std::vector<AttentionKernel> attention{AttentionKernel::flash};
   std::vector<LossKernel> loss{LossKernel::plain};
+  /// What to do about a value that an axis, named as its flag with `_` for `-`, does not have,
+  /// where it is not to use another value.
+  std::map<std::string, std::string> fixes;
 };
 
 /// What a target keeps and does, for everyone who must not know its name.

@@ -191,7 +191,7 @@ TEST_F(CommandTuneProcess, HasNothingToTuneInACommandThatNamesNoAxis) {
 }
 
 TEST_F(CommandTuneProcess, SaysWhichAxisTheCommandLacks) {
-  const std::string lacks = "the command has neither {zero} nor [launch.flags] zero";
+  const std::string lacks = "the command names zero neither in braces nor in [launch.flags]";
   const std::string command = " -- " + script_ + " {micro_batch}";
   const CommandResult tuned = run(kStudy + "--zero 2" + command);
   EXPECT_EQ(tuned.code, 3);

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "cli/command_input.h"
-#include "cli/named_axes.h"
 #include "cli/problem_input.h"
 #include "launcher/logs/field.h"
 #include "launcher/targets/fsdp/emit.h"
@@ -60,7 +59,8 @@ TEST(Docs, HaveStudiesThatWorkAsTheyStand) {
     cli::Settings settings = cli::settings_of_toml(study, folder / "study.toml");
     settings.set(cli::Table::cluster, "device", {"cpu", cli::kCommandLine, "--device"});
     const cli::ManyCandidates many = cli::read_many_candidates(settings);
-    EXPECT_NO_THROW(cli::require_named_axes(settings, many.input)) << study;
+    EXPECT_NO_THROW(cli::require_something_to_tune(settings, many.input.problem, many.input.user))
+        << study;
     EXPECT_NO_THROW(cli::require_script(settings, many.input.user)) << study;
     const search::Space space =
         search::enumerate(many.input.problem, many.input.traits(), many.space);

@@ -155,13 +155,15 @@ TEST(CommandTarget, RefusesPlansThatTheCommandHasNoWordsFor) {
 TEST(CommandTarget, SaysWhichAxisTheCommandLacks) {
   const UserCommand given{.words = {"train", "{micro_batch}"},
                           .flags = {{"zero", {{"2", {"-2"}}, {"3", {}}}}}};
-  const BrokenRule unnamed{"tp_supported", "command does not support tp 2", "use tp 1", ""};
-  EXPECT_EQ(explained(given, unnamed).fix, "the command has neither {tp} nor [launch.flags] tp");
-  EXPECT_EQ(explained(given, unnamed).text, unnamed.text);
-  const BrokenRule named{"zero_supported", "command does not support zero 1", "use zero 2", ""};
-  EXPECT_EQ(explained(given, named), named);
-  const BrokenRule other{"cp_supported", "command does not support cp 2", "use cp 1", ""};
-  EXPECT_EQ(explained(given, other), other) << "no command may name it";
+  const auto fix = [&](auto Candidate::*axis, auto value) {
+    const launcher::EmitRequest at = request(given, Candidate{});
+    Candidate candidate;
+    candidate.*axis = value;
+    return broken_rule(at.plan.problem, target(given, "").traits, candidate)->fix;
+  };
+  EXPECT_EQ(fix(&Candidate::tp, 2), "the command names tp neither in braces nor in [launch.flags]");
+  EXPECT_EQ(fix(&Candidate::zero, 1), "use zero 2 or 3");
+  EXPECT_EQ(fix(&Candidate::cp, 2), "use cp 1") << "no command may name it";
 }
 
 TEST(CommandTarget, TwoCommandsAreTwoVersions) {

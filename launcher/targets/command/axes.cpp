@@ -172,16 +172,6 @@ std::vector<std::string> tunable_axes() {
   return names;
 }
 
-BrokenRule explained(const UserCommand& user, BrokenRule broken) {
-  const std::vector<std::string> named = named_axes(user);
-  for (const std::string& axis : tunable_axes()) {
-    if (broken.name != axis + "_supported") continue;
-    if (std::find(named.begin(), named.end(), axis) != named.end()) continue;
-    broken.fix = "the command has neither {" + axis + "} nor [launch.flags] " + axis;
-  }
-  return broken;
-}
-
 namespace {
 
 /// A template is filled for a word that names the copy.
@@ -257,11 +247,16 @@ SupportedAxes supported_axes(const UserCommand& user, const std::string& place) 
                       nearest_word(flags.axis, axes)});
   }
   SupportedAxes supported;
+  for (const std::string& name : tunable_axes()) {
+    supported.fixes[name] =
+        "the command names " + name + " neither in braces nor in [launch.flags]";
+  }
   for (const std::string& name : named_axes(user)) {
     const Axis& axis = *find_axis(name);
     if (axis.support == nullptr) {
       throw InputError({place, name, "", "is an axis that this version cannot estimate yet", ""});
     }
+    supported.fixes.erase(name);
     axis.support(supported, flagged_values(user, name), {place, "[launch.flags] " + name});
   }
   return supported;

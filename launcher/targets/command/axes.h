@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "estimator/spec/rules.h"
 #include "estimator/spec/target_traits.h"
 #include "launcher/user_command.h"
 
@@ -16,11 +15,8 @@ std::vector<std::string> named_axes(const launcher::UserCommand& user);
 /// Those that a command may name in this version.
 std::vector<std::string> tunable_axes();
 
-/// Of a rule about an axis that may be named and is not: with what is missing in the place of the
-/// fix. Any other rule as it is.
-BrokenRule explained(const launcher::UserCommand& user, BrokenRule broken);
-
-/// The values that these axes can take; every other axis stays at its default. `place` is where the
+/// The values that these axes can take; every other axis stays at its default, and its fix says
+/// that the command does not name it. `place` is where the
 /// command stands, for messages. An InputError for a name that is neither an axis nor one of the
 /// other values that can be filled in, an axis that cannot be estimated yet, a value that is none
 /// of its axis, a template that no word names.
