@@ -218,6 +218,16 @@ void require_startable(const Settings& settings, const launcher::Target& target,
          "--target command, for a whole command line");
 }
 
+void require_program(const Settings& settings, const launcher::UserCommand& user) {
+  if (user.words.empty() || launcher::find_program(user.words.front(), user.environment)) return;
+  const Setting place = command_setting(settings);
+  const std::string& program = user.words.front();
+  refuse({program, place.file, place.key},
+         "is not in the PATH: activate the environment that it is installed in, or give one "
+         "(--environment PATH=...)",
+         nearest_word(program, launcher::programs_in_path(user.environment)));
+}
+
 void require_script(const Settings& settings, const launcher::UserCommand& user) {
   const auto missing = launcher::missing_script(user);
   if (!missing) return;

@@ -12,6 +12,9 @@ namespace planwright::cli {
 /// that one. An InputError for a template or a table that cannot be read.
 launcher::UserCommand read_user_command(const Settings& settings, launcher::UserCommand kept = {});
 
+/// Refuses to start a command whose program is not in the PATH.
+void require_program(const Settings& settings, const launcher::UserCommand& user);
+
 /// Refuses to start a command whose script is not there.
 void require_script(const Settings& settings, const launcher::UserCommand& user);
 

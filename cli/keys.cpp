@@ -69,7 +69,8 @@ const std::vector<Key>& all_keys() {
       {"knobs", Table::candidate, pairs, "NAME=VALUE,..", "the target's own dimensions"},
       {"plan", Table::candidate, path, "FILE.json", "a plan that emit wrote, instead of the above"},
 
-      {"probes", Table::budget, integer, "N", "probes of the whole study"},
+      {"probes", Table::budget, integer, "N",
+       "probes of the whole study [until nothing is left that may win]"},
       {"time", Table::budget, text, "2h", "time of this run; a probe that has begun is finished"},
       {"mode", Table::budget, text, "full|shadow",
        "the whole job, or one rank of it played by one process [full]"},

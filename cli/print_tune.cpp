@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -80,8 +81,11 @@ std::string winner_text(const Problem& problem, const Trial& winner, const Paint
 }
 
 std::string runners_up_table(const Problem& problem, const Plan& plan, const Paint& paint) {
+  std::vector<Trial> by_rate = plan.runners_up;
+  std::stable_sort(by_rate.begin(), by_rate.end(),
+                   [](const Trial& a, const Trial& b) { return rate_of(a) > rate_of(b); });
   std::vector<std::vector<std::string>> rows;
-  for (const Trial& trial : plan.runners_up) {
+  for (const Trial& trial : by_rate) {
     const Measurement& measured = *trial.outcome.measurement();
     rows.push_back({std::to_string(trial.number), rate_text(measured.tokens_per_second_per_device),
                     fmt::format("{:+.1f} %", 100 * (rate_of(trial) / rate_of(*plan.winner) - 1)),
@@ -108,9 +112,9 @@ std::string margin(std::int64_t number, bool numbered, const Paint& paint) {
 
 std::string summary_text(const TuneResult& result) {
   const Plan& plan = result.plan;
-  std::string text =
-      fmt::format("{}, {} of {}, in {:.1f} s; stopped: {}\n", counted(plan.probes, "probe"),
-                  counted(result.tried, "candidate"), plan.counted, plan.seconds, plan.stopped);
+  std::string text = fmt::format("{}, {} of {}; {:.1f} s in this run; stopped: {}\n",
+                                 counted(plan.probes, "probe"), counted(result.tried, "candidate"),
+                                 plan.counted, plan.seconds, plan.stopped);
   text += fmt::format("model error of the step time: {} before, {} after\n",
                       error_text(plan.error_before), error_text(plan.error_after));
   if (plan.winner && plan.gain_left > 0) {

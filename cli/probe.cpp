@@ -88,6 +88,7 @@ int run_probe(const Arguments& arguments) {
   const OneCandidate one = read_one_candidate(line.settings);
   const auto& [input, candidate, place] = one;
   ProbeScope scope = read_budget(line.settings).scope;
+  if (input.problem.target == kCommandTarget) require_program(line.settings, input.user);
   require_script(line.settings, input.user);
   console.warnings(input.warnings);
   if (scope.kind != ScopeKind::shadow) {

@@ -96,12 +96,21 @@ void tell_start(const Problem& problem, const search::Space& space, const OpenSt
                             study.store.path(), counted(space.counted, "candidate"),
                             space.legal.size(),
                             counted(static_cast<std::int64_t>(study.history.size()), "trial")));
+  if (problem.target != kCommandTarget) return;
+  for (const auto& [rule, broken] : space.examples) {
+    console.story(fmt::format("left out, {}: {}", counted(space.dropped.at(rule), "candidate"),
+                              reason_text(broken)));
+  }
 }
 
 /// What writes the files of the best plan.
-std::vector<std::string> emit_command(const TuneResult& result) {
-  return {"planwright", "emit",       "--storage", result.storage,
-          "--study",    result.study, "--out",     kLaunchFolder};
+std::vector<std::string> emit_command(const TuneResult& result, const launcher::UserCommand& user) {
+  std::vector<std::string> words{"planwright", "emit",       "--storage", result.storage,
+                                 "--study",    result.study, "--out",     kLaunchFolder};
+  if (launcher::names_placeholder(user, launcher::kStepsName)) {
+    words.insert(words.end(), {"--steps", launcher::kStepsPlaceholder});
+  }
+  return words;
 }
 
 std::int64_t distinct_candidates(const std::vector<Trial>& trials) {
@@ -114,7 +123,7 @@ void tell_result(const ProblemInput& input, const Plan& plan, OpenStudy& study,
                  const Console& console) {
   TuneResult result{.plan = plan, .storage = study.store.path(), .study = study.ref.name};
   result.tried = distinct_candidates(studies::conclusive_trials(study.store, study.ref));
-  result.emit = emit_command(result);
+  result.emit = emit_command(result, input.user);
   if (plan.winner) {
     result.launch =
         input.target->emit({.plan = launcher::plan_of(input.problem, *plan.winner, result.study),
@@ -198,6 +207,7 @@ int run_tune(const Arguments& arguments) {
   const ProblemInput& input = many.input;
   const search::Budget& budget = many.budget;
   refuse_shadow(line.settings, budget.scope);
+  if (input.problem.target == kCommandTarget) require_program(line.settings, input.user);
   require_script(line.settings, input.user);
   require_something_to_tune(line.settings, input.problem, input.user);
   const launcher::RunOptions options = read_run_options(line.settings, *input.target);

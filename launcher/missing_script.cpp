@@ -1,7 +1,11 @@
 #include "launcher/missing_script.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string_view>
 
 #include "launcher/placeholders.h"
@@ -27,6 +31,17 @@ bool wants_no_script(std::string_view word) {
   return std::find(std::begin(kOptions), std::end(kOptions), word) != std::end(kOptions);
 }
 
+std::vector<std::string> path_folders(const std::map<std::string, std::string>& environment) {
+  const auto given = environment.find("PATH");
+  const char* own = std::getenv("PATH");
+  std::istringstream path(given != environment.end() ? given->second : own == nullptr ? "" : own);
+  std::vector<std::string> folders;
+  for (std::string folder; std::getline(path, folder, ':');) {
+    if (!folder.empty()) folders.push_back(folder);
+  }
+  return folders;
+}
+
 }  // namespace
 
 std::optional<std::string> missing_script(const UserCommand& user) {
@@ -39,6 +54,30 @@ std::optional<std::string> missing_script(const UserCommand& user) {
   std::error_code unreadable;
   if (fs::exists(*found, unreadable)) return {};
   return *found;
+}
+
+std::optional<std::string> find_program(const std::string& program,
+                                        const std::map<std::string, std::string>& environment) {
+  if (program.find('/') != std::string::npos) return program;
+  for (const std::string& folder : path_folders(environment)) {
+    std::string candidate = folder + "/" + program;
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return {};
+}
+
+std::vector<std::string> programs_in_path(const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> programs;
+  for (const std::string& folder : path_folders(environment)) {
+    std::error_code error;
+    for (fs::directory_iterator each(folder, error), end; !error && each != end;
+         each.increment(error)) {
+      programs.push_back(each->path().filename().string());
+    }
+  }
+  std::sort(programs.begin(), programs.end());
+  programs.erase(std::unique(programs.begin(), programs.end()), programs.end());
+  return programs;
 }
 
 }  // namespace planwright::launcher

@@ -176,6 +176,38 @@ micro_batch = [4, 8]
   EXPECT_NE(file_text(folder_ / "runs").find(" --again\n"), std::string::npos);
 }
 
+TEST_F(CommandTuneProcess, SaysWhatIsLeftOutAndWhy) {
+  const CommandResult tuned =
+      run(kStudy + "--memory 1GiB --probes 1 --recompute none,full --micro-batch 4,8 -- " +
+          script_ + " {micro_batch}");
+  EXPECT_EQ(tuned.code, 0);
+  EXPECT_NE(tuned.err.find("left out, 2 candidates: command does not support recompute full; the "
+                           "command names recompute neither in braces nor in [launch.flags]"),
+            std::string::npos)
+      << tuned.err;
+}
+
+TEST_F(CommandTuneProcess, RefusesAProgramThatIsNotThereBeforeAStudyIsMade) {
+  for (const std::string& verb : {kStudy, std::string("probe --target command --device cpu "
+                                                      "--devices 1 --threads 1 ")}) {
+    const CommandResult refused = run(verb + " -- pyhton3 " + script_ + " {micro_batch}");
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("pyhton3: is not in the PATH"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("did you mean python3"), std::string::npos) << refused.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "planwright.db"));
+}
+
+/// How many steps are trained is no part of a plan.
+TEST_F(CommandTuneProcess, AsksForTheStepsOfALaunch) {
+  const CommandResult tuned = run(kStudy + "--memory 1GiB --probes 1 --micro-batch 8 -- " +
+                                  script_ + " {micro_batch} --steps={steps}");
+  EXPECT_EQ(tuned.code, 0);
+  const auto emit = json_lines(tuned.out).back()["emit"].get<std::vector<std::string>>();
+  EXPECT_EQ(std::vector(emit.end() - 2, emit.end()),
+            (std::vector<std::string>{"--steps", "STEPS"}));
+}
+
 TEST_F(CommandTuneProcess, HasNothingToTuneInACommandThatNamesNoAxis) {
   const std::string bare = " -- " + script_ + " 8 --steps={steps} {dp}";
   const CommandResult tuned = run(kStudy + bare);
