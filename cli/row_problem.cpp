@@ -104,22 +104,29 @@ Setting whole(std::int64_t value, const char* column) {
 void put_devices(RowCells& cells, const Layout& layout, Settings& settings) {
   settings.set(Table::cluster, "device", device_of(cells));
   settings.set(Table::cluster, "devices", whole(layout.devices, "n_gpus"));
-  if (const auto per_node = cells.row().count("gpus_per_node")) {
-    settings.set(Table::cluster, "per-node",
-                 whole(std::min(*per_node, layout.devices), "gpus_per_node"));
+  const auto full_node = cells.row().count("gpus_per_node");
+  if (!full_node) return;
+  const std::int64_t per_node = std::min(*full_node, layout.devices);
+  if (layout.devices % per_node != 0) {
+    refuse(whole(per_node, "gpus_per_node"),
+           fmt::format("must divide n_gpus {} into whole nodes", layout.devices));
   }
+  settings.set(Table::cluster, "per-node", whole(per_node, "gpus_per_node"));
 }
 
 bool is_none(const Setting& setting) { return setting.text == "none"; }
 
-/// "q,k,v" or a word for several.
-std::string targets_text(const Setting& list) {
-  if (list.text == "unstated") refuse_missing(list.key);
+/// What each part of a list means, joined as they were.
+std::string meanings(std::string_view column, const std::string& list, char separator) {
   std::string joined;
-  for (const Setting& each : split_list(list)) {
-    joined += (joined.empty() ? "" : ",") + meaning("lora_target", each.text);
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = std::min(list.find(separator, begin), list.size());
+    joined += meaning(column, list.substr(begin, end - begin));
+    if (end == list.size()) return joined;
+    joined += separator;
+    begin = end + 1;
   }
-  return joined;
 }
 
 /// Adapters, where there are any: a row's job follows from them.
@@ -132,15 +139,24 @@ void put_adapters(RowCells& cells, Settings& settings) {
     settings.set(Table::job, "job", {"pretrain", "", "lora_rank"});
     return;
   }
-  const Setting targets = cells.required("lora_targets");
+  Setting targets = cells.required("lora_targets");
+  if (targets.text == "unstated") refuse_missing(targets.key);
+  targets.text = meanings("lora_target", targets.text, ',');
   settings.set(Table::job, "job", {is_none(quant) ? "lora" : "qlora", "", "quant"});
   settings.set(Table::job, "lora-rank", whole(rank, "lora_rank"));
-  settings.set(Table::job, "lora-targets", {targets_text(targets), "", targets.key});
+  settings.set(Table::job, "lora-targets", targets);
   if (!is_none(quant)) settings.set(Table::job, "quant", quant);
 }
 
+/// Whether the weights themselves are what an fp32 master would be a copy of.
+bool stores_fp32(const TargetTraits& traits, const std::string& precision) {
+  const auto known = from_word<Precision>(precision);
+  const auto recipe = known ? traits.recipe(*known) : std::nullopt;
+  return recipe && recipe->storage == DType::fp32;
+}
+
 /// A master copy in fp32 is what `on` means; in another type none can be asked for.
-void put_types(RowCells& cells, Settings& settings) {
+void put_types(RowCells& cells, const TargetTraits& traits, Settings& settings) {
   const MeasuredRow& row = cells.row();
   if (row.says("grad_dtype")) {
     settings.set(Table::job, "grad-dtype",
@@ -149,16 +165,18 @@ void put_types(RowCells& cells, Settings& settings) {
   if (!row.says("master_dtype")) return;
   const Setting master{meaning("dtype", row.text("master_dtype")), "", "master_dtype"};
   if (master.text != "fp32") refuse(master, "must be fp32, or left out", "fp32");
+  if (stores_fp32(traits, cells.required("precision").text)) return;
   settings.set(Table::job, "master-weights", {"on", "", master.key});
 }
 
-void put_job(RowCells& cells, const Layout& layout, Settings& settings) {
+void put_job(RowCells& cells, const Layout& layout, const TargetTraits& traits,
+             Settings& settings) {
   settings.set(Table::job, "seq", cells.required("seq_len"));
   settings.set(Table::job, "global-batch", whole(layout.global_batch, "global_batch"));
   settings.set(Table::job, "precision", cells.required("precision"));
   settings.set(Table::job, "optimizer", cells.required("optimizer"));
   settings.set(Table::job, "headroom", {"0%", "", "gpu_mem_gb"});
-  put_types(cells, settings);
+  put_types(cells, traits, settings);
   put_adapters(cells, settings);
 }
 
@@ -173,12 +191,13 @@ void put_axes(RowCells& cells, const Layout& layout, Settings& settings) {
   count("cp", layout.cp, "cp");
   count("dp", layout.dp, "dp");
   count("micro-batch", layout.micro_batch, "micro_batch");
-  for (const char* axis : {"vpp", "ep", "zero", "recompute", "offload"}) {
+  for (const char* axis : {"vpp", "ep", "zero", "recompute"}) {
     settings.set(Table::candidate, axis, cells.required(axis));
   }
   const auto word = [&](std::string_view axis, std::string value, const char* column) {
     settings.set(Table::candidate, axis, {std::move(value), "", column});
   };
+  word("offload", meanings("offload", cells.required("offload").text, '+'), "offload");
   if (cells.count("vpp") > 1) word("schedule", "interleaved", "vpp");
   word("sp", toggle(cells.flag("sp")), "sp");
   word("attention", cells.flag("flash") ? "flash" : "eager", "flash");
@@ -197,13 +216,13 @@ std::string target_of(const MeasuredRow& row) {
 RowProblem problem_of(const MeasuredRow& row) {
   if (!row.says("framework")) refuse_missing("framework");
   const Setting target{target_of(row), "", "framework"};
-  find_target(target);
+  const TargetTraits& traits = find_target(target)->traits;
   RowCells cells(row, target.text);
   Settings settings;
   settings.set(Table::job, "target", target);
   const Layout layout = read_layout(cells);
   put_devices(cells, layout, settings);
-  put_job(cells, layout, settings);
+  put_job(cells, layout, traits, settings);
   put_axes(cells, layout, settings);
   const ModelSpec model = model_of(cells);
   OneCandidate one = read_one_candidate(settings, model);

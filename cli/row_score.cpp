@@ -172,8 +172,10 @@ RowScore score_row(const MeasuredRow& row, const RowLessons& lessons) {
   try {
     predict(problem_of(row), lessons, score);
   } catch (const InputError& error) {
+    InputFault fault = error.fault();
+    fault.file.clear();  // column and value are the row's, whatever the general rule's message says
     score.skipped = true;
-    score.reason = error.what();
+    score.reason = InputError(fault).what();
   }
   return score;
 }
