@@ -13,25 +13,24 @@ constexpr const char* kHeader =
     "id,source,model,layers,hidden,heads,kv_heads,ffn,vocab,tied,act,seq_len,gpu,n_gpus,framework,"
     "precision,zero,micro_batch,recompute,offload,peak_mem_gib,mem_kind,outcome\n";
 
-/// A Llama 2 7B whose last cells are the given ones.
+/// A Llama 2 7B on eight devices; `rest` are the cells from `framework` on.
 std::string row(const std::string& id, const std::string& rest) {
   return id +
-         ",owner/name table,Llama 2 "
-         "7B,32,4096,32,32,11008,32000,0,swiglu,2048,A100-SXM4-80GB,8,fsdp,bf16," +
+         ",owner/name table,Llama 2 7B,32,4096,32,32,11008,32000,0,swiglu,2048,A100-SXM4-80GB,8," +
          rest + "\n";
 }
 
 class ScoreProcess : public ::testing::Test {
  protected:
   ScoreProcess() {
-    folder_.put("rows.csv", kHeader + row("allocated", "3,2,full,none,20,allocated,ok") +
-                                row("reserved", "3,2,full,none,22,reserved,ok") +
-                                row("device", "3,2,full,none,24,nvidia-smi,ok") +
-                                row("unmeasured", "3,2,full,none,,,") +
-                                row("full", "0,64,none,none,,,oom") +
-                                row("illegal", "3,2,full,activations,,,oom") +
-                                row("stage", "1,2,full,none,20,allocated,ok") +
-                                row("broken", "3,two,full,none,20,allocated,ok"));
+    folder_.put("rows.csv", kHeader + row("allocated", "fsdp,bf16,3,2,full,none,20,allocated,ok") +
+                                row("reserved", "fsdp,bf16,3,2,full,none,22,reserved,ok") +
+                                row("device", "fsdp,bf16,3,2,full,none,24,nvidia-smi,ok") +
+                                row("unmeasured", "fsdp,bf16,3,2,full,none,,,") +
+                                row("full", "fsdp,bf16,0,64,none,none,,,oom") +
+                                row("illegal", "hf-trainer,bf16,1,2,full,none,,,oom") +
+                                row("unplanned", "fsdp,bf16,1,2,full,none,20,allocated,ok") +
+                                row("broken", "fsdp,bf16,3,two,full,none,20,allocated,ok"));
   }
 
   CommandResult run(const std::string& line) { return run_command({folder_.path()}, words(line)); }
@@ -85,8 +84,13 @@ TEST_F(ScoreProcess, JudgesWhatIsTooLargeOrRefusedByTheFramework) {
   const auto rows = scored("score rows.csv");
   EXPECT_EQ(rows.at("full")["verdict"], "too_large");
   EXPECT_LT(rows.at("full")["fit_probability"].get<double>(), 0.1);
-  const Json& one = rows.at("stage");  // FSDP has no stage that shards optimizer states alone
-  EXPECT_NE(one["status"], "");
+  const Json& illegal = rows.at("illegal");
+  EXPECT_EQ(illegal["status"], "ok");
+  EXPECT_EQ(illegal["verdict"], "invalid");
+  EXPECT_EQ(illegal["fit_probability"], 0);
+  EXPECT_TRUE(illegal["peak_allocated_bytes"].is_null());
+  EXPECT_NE(illegal["reason"].get<std::string>().find("zero 1 has no FSDP form"),
+            std::string::npos);
 }
 
 TEST_F(ScoreProcess, SkipsWhatItCannotAnswerAndSaysWhy) {
@@ -103,6 +107,13 @@ TEST_F(ScoreProcess, SkipsWhatItCannotAnswerAndSaysWhy) {
   EXPECT_TRUE(broken["peak_allocated_bytes"].is_null());
 }
 
+TEST_F(ScoreProcess, SkipsWhatThisVersionDoesNotPlanFor) {
+  const Json json = scored("score rows.csv").at("unplanned");
+  EXPECT_EQ(json["status"], "skipped");
+  EXPECT_TRUE(json["verdict"].is_null());
+  EXPECT_EQ(json["reason"], "fsdp does not support zero 1; use zero 0, 2 or 3");
+}
+
 TEST_F(ScoreProcess, SumsUpForPeople) {
   const CommandResult result = run("score rows.csv");
   EXPECT_EQ(result.code, 0) << result.err;
@@ -113,9 +124,9 @@ TEST_F(ScoreProcess, SumsUpForPeople) {
 }
 
 TEST_F(ScoreProcess, AnswersDifferentlyWithWhatOtherRowsHaveTaught) {
-  folder_.put("other.csv", kHeader + row("a", "3,1,full,none,30,allocated,ok") +
-                               row("b", "3,4,full,none,60,allocated,ok") +
-                               row("c", "3,x,full,none,60,allocated,ok"));
+  folder_.put("other.csv", kHeader + row("a", "fsdp,bf16,3,1,full,none,30,allocated,ok") +
+                               row("b", "fsdp,bf16,3,4,full,none,60,allocated,ok") +
+                               row("c", "fsdp,bf16,3,x,full,none,60,allocated,ok"));
   const auto before = scored("score rows.csv");
   const auto after = scored("score rows.csv --calibrate-on other.csv");
   EXPECT_GT(after.at("allocated")["peak_allocated_bytes"],
@@ -126,9 +137,9 @@ TEST_F(ScoreProcess, AnswersDifferentlyWithWhatOtherRowsHaveTaught) {
 }
 
 TEST_F(ScoreProcess, GivesTheSameAnswersWithoutTheMeasurements) {
-  folder_.put("bare.csv", kHeader + row("allocated", "3,2,full,none,,,") +
-                              row("full", "0,64,none,none,,,") +
-                              row("illegal", "3,2,full,activations,,,"));
+  folder_.put("bare.csv", kHeader + row("allocated", "fsdp,bf16,3,2,full,none,,,") +
+                              row("full", "fsdp,bf16,0,64,none,none,,,") +
+                              row("illegal", "hf-trainer,bf16,1,2,full,none,,,"));
   const auto rows = scored("score rows.csv");
   for (const auto& [id, bare] : scored("score bare.csv")) {
     for (const char* key : {"status", "verdict", "reason", "peak_allocated_bytes",
