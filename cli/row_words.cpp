@@ -65,7 +65,7 @@ std::optional<std::string> known_meaning(std::string_view column, const std::str
   const Csv& table = alias_table();
   for (std::size_t row = 0; row < table.rows(); ++row) {
     if (table.cell(row, "column") != column) continue;
-    const auto word = meaning_if(table.cell(row, "spelling"), table.cell(row, "means"), spelling);
+    auto word = meaning_if(table.cell(row, "spelling"), table.cell(row, "means"), spelling);
     if (word) return word;
   }
   return std::nullopt;
