@@ -12,6 +12,7 @@
 #include "estimator/spec/text_file.h"
 #include "launcher/logs/log_table.h"
 #include "launcher/logs/pattern.h"
+#include "launcher/missing_script.h"
 #include "launcher/plan_file.h"
 #include "launcher/shell.h"
 #include "launcher/targets/command/axes.h"
@@ -111,6 +112,20 @@ std::map<std::string, std::string> variables_of(const Setting& setting) {
   return variables;
 }
 
+/// Of the same folder, spelled alike.
+std::string nearest_script(const std::string& word) {
+  const fs::path folder = fs::path(word).parent_path();
+  std::vector<std::string> scripts;
+  std::error_code error;
+  for (fs::directory_iterator each(folder.empty() ? "." : folder, error), end;
+       !error && each != end; each.increment(error)) {
+    if (each->path().extension() != ".py") continue;
+    scripts.push_back((folder / each->path().filename()).string());
+  }
+  std::sort(scripts.begin(), scripts.end());
+  return nearest_word(word, scripts);
+}
+
 bool is_time_or_memory(launcher::Field field) {
   using enum launcher::Field;
   switch (field) {
@@ -203,6 +218,26 @@ void require_startable(const Settings& settings, const launcher::Target& target,
          "--target command, for a whole command line");
 }
 
+void require_program(const Settings& settings, const launcher::UserCommand& user) {
+  if (user.words.empty() || launcher::find_program(user.words.front(), user.environment)) return;
+  const Setting place = command_setting(settings);
+  const std::string& program = user.words.front();
+  refuse({program, place.file, place.key},
+         "is not in the PATH: activate the environment that it is installed in, or give one "
+         "(--environment PATH=...)",
+         nearest_word(program, launcher::programs_in_path(user.environment)));
+}
+
+void require_script(const Settings& settings, const launcher::UserCommand& user) {
+  const auto missing = launcher::missing_script(user);
+  if (!missing) return;
+  const Setting place = command_setting(settings);
+  refuse({*missing, place.file, place.key},
+         fmt::format("is not there in {}, where the command would be run",
+                     fs::current_path().string()),
+         nearest_script(*missing));
+}
+
 void require_own_threads(const Settings& settings, const ClusterSpec& cluster) {
   const Setting* given = settings.find(Table::launch, "environment");
   if (given == nullptr || cluster.device.kind != DeviceKind::cpu) return;
@@ -219,8 +254,9 @@ void require_own_threads(const Settings& settings, const ClusterSpec& cluster) {
 }
 
 Setting command_setting(const Settings& settings) {
-  const Setting* given = settings.find(Table::launch, "command");
-  return given == nullptr ? Setting{"", kCommandLine, "--"} : *given;
+  if (const Setting* given = settings.find(Table::launch, "command")) return *given;
+  const Setting* plan = settings.find(Table::candidate, "plan");
+  return plan == nullptr ? Setting{"", kCommandLine, "--"} : Setting{"", plan->text, "command"};
 }
 
 void require_something_to_tune(const Settings& settings, const Problem& problem,

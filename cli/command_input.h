@@ -12,11 +12,17 @@ namespace planwright::cli {
 /// that one. An InputError for a template or a table that cannot be read.
 launcher::UserCommand read_user_command(const Settings& settings, launcher::UserCommand kept = {});
 
+/// Refuses to start a command whose program is not in the PATH.
+void require_program(const Settings& settings, const launcher::UserCommand& user);
+
+/// Refuses to start a command whose script is not there.
+void require_script(const Settings& settings, const launcher::UserCommand& user);
+
 /// Refuses threads in the environment that are not those of --threads, by which ranks on a CPU are
 /// estimated and started.
 void require_own_threads(const Settings& settings, const ClusterSpec& cluster);
 
-/// Where the command was given, for messages about it.
+/// Where the command was given, else the plan file that has it; for messages about it.
 Setting command_setting(const Settings& settings);
 
 /// Refuses a --launcher for a target that starts no ranks by one, and a program in the place of the

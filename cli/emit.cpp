@@ -5,13 +5,16 @@
 
 #include "cli/command_input.h"
 #include "cli/console.h"
+#include "cli/launch_folder.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
 #include "cli/problem_input.h"
+#include "cli/same_command.h"
 #include "cli/storage_input.h"
 #include "cli/targets.h"
 #include "cli/verbs.h"
 #include "launcher/config_diff.h"
+#include "launcher/missing_script.h"
 #include "launcher/other_plans.h"
 #include "launcher/shell.h"
 #include "launcher/user_command_json.h"
@@ -46,15 +49,6 @@ const Setting* problem_setting(const Settings& settings, std::string_view file =
   return nullptr;
 }
 
-/// A plan was measured with one command; of another it says nothing.
-void require_same_command(const std::string& given, const std::string& measured,
-                          const Settings& settings) {
-  if (given == measured) return;
-  const Setting place = command_setting(settings);
-  refuse({given, place.file, place.key},
-         "is another command than the plan's, which is taken if none is given: " + measured);
-}
-
 /// Studies and plan files of earlier versions have no command.
 void require_command(const launcher::EmitRequest& request) {
   const Problem& problem = request.plan.problem;
@@ -73,14 +67,9 @@ studies::StudyRef wanted_study(studies::Store& store, const Settings& settings) 
     if (part != nullptr) refuse(*part, "needs --model: without it the problem is the study's");
     return studies::find_study(store, given_study(settings));
   }
-  const Problem problem = read_many_candidates(settings).input.problem;
-  if (problem.target == kCommandTarget && !given_study(settings).empty()) {
-    const Problem measured = studies::find_study(store, given_study(settings)).problem;
-    if (measured.target == kCommandTarget) {
-      require_same_command(problem.target_version, measured.target_version, settings);
-    }
-  }
-  return studies::find_study(store, study_name(settings, problem), problem);
+  const ProblemInput input = read_many_candidates(settings).input;
+  require_command_of_study(store, settings, input.problem, input.user);
+  return studies::find_study(store, study_name(settings, input.problem), input.problem);
 }
 
 studies::StudyTrial measured_trial(studies::Store& store, const studies::StudyRef& study,
@@ -124,7 +113,9 @@ launcher::EmitRequest emit_of_file(const Settings& settings, const Setting& file
   if (const Setting* part = problem_setting(settings, kCommandLine)) {
     refuse(*part, "contradicts --plan, which has its own problem");
   }
-  return {.plan = launcher::load_plan_file(file.text), .source = file.text};
+  return {.plan = launcher::load_plan_file(file.text),
+          .source = file.text,
+          .user = launcher::load_plan_command(file.text)};
 }
 
 launcher::EmitRequest read_request(const Settings& settings) {
@@ -132,7 +123,8 @@ launcher::EmitRequest read_request(const Settings& settings) {
   launcher::EmitRequest request =
       file == nullptr ? emit_of_study(settings) : emit_of_file(settings, *file);
   request.folder = std::filesystem::current_path().string();
-  if (const Setting* out = settings.find(Table::none, "out")) request.out = out->text;
+  const Setting* out = settings.find(Table::none, "out");
+  request.out = out == nullptr ? kLaunchFolder : out->text;
   return request;
 }
 
@@ -164,13 +156,15 @@ std::shared_ptr<const launcher::Target> target_of(const Settings& settings,
   const Setting wanted =
       given == nullptr ? Setting{plan.problem.target, "the plan", "target"} : *given;
   const bool moves = wanted.text != plan.problem.target;
-  request.user =
-      read_user_command(settings, moves ? launcher::UserCommand{} : std::move(request.user));
+  const WholeCommand measured{plan.problem.target_version, request.user};
+  request.user = read_user_command(settings, moves ? launcher::UserCommand{} : measured.parts);
   if (!moves) require_command(request);
   auto target = find_target(wanted, request.user, command_setting(settings));
   if (target->traits.name != plan.problem.target) move_to(*target, wanted, plan);
-  if (target->traits.name == kCommandTarget) {
-    require_same_command(target->traits.version, plan.problem.target_version, settings);
+  if (!moves && target->traits.name == kCommandTarget) {
+    const bool is_file = settings.find(Table::candidate, "plan") != nullptr;
+    require_same_command(settings, {target->traits.version, request.user}, measured,
+                         is_file ? "" : plan.evidence.study);
   }
   require_startable(settings, *target, request.user);
   require_own_threads(settings, plan.problem.cluster);
@@ -187,6 +181,14 @@ int launch_steps(const Settings& settings, const launcher::Target& target,
     refuse(*given, "is what {steps} stands for, and your command does not name it");
   }
   return parse_count(*given, 1);
+}
+
+/// A plan may be for another host than this one.
+void warn_of_script(const launcher::EmitRequest& request, launcher::LaunchConfig& config) {
+  const auto missing = launcher::missing_script(request.user);
+  if (!missing) return;
+  config.warnings.push_back(fmt::format("{} is not there in {}, where the command will be run",
+                                        *missing, request.folder));
 }
 
 void tell(const launcher::LaunchConfig& config, const launcher::PlanFile& plan,
@@ -268,7 +270,8 @@ int run_emit(const Arguments& arguments) {
   if (const Setting* in_use = line.settings.find(Table::none, "diff")) {
     return tell_differences(*target, request, in_use->text, console);
   }
-  const launcher::LaunchConfig config = target->emit(request);
+  launcher::LaunchConfig config = target->emit(request);
+  warn_of_script(request, config);
   launcher::write_files(config, line.settings.marked(Table::none, "force"));
 
   tell(config, request.plan, console);

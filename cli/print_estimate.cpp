@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/print_table.h"
+#include "estimator/known.h"
 #include "estimator/spec/json.h"
 #include "estimator/spec/model_part.h"
 #include "estimator/wall.h"
@@ -134,6 +135,24 @@ std::string estimate_text(const Problem& problem, const Candidate& candidate,
   text += fmt::format("\nspread: memory {:.1f} %, time {:.0f} % (one standard deviation)\n",
                       100 * estimate.memory_rel, 100 * estimate.time_rel);
   return text;
+}
+
+Json known_json(const Problem& problem, const Estimate& estimate) {
+  const bool has_memory = estimator::memory_is_known(problem, estimate);
+  Estimate shown = estimate;
+  if (!has_memory) shown.stages.clear();  // and the peak with them
+  Json json = to_json(shown);
+  const auto hide = [&json](std::initializer_list<const char*> keys) {
+    for (const char* key : keys) json[key] = nullptr;
+  };
+  if (problem.model.stand_in) {
+    for (Json& count : json["parameters"]) count = nullptr;
+  }
+  if (!has_memory) hide({"verdict", "reason", "loaded", "host_bytes", "wall", "fit_probability"});
+  if (!estimator::time_is_known(problem, estimate)) {
+    hide({"step_time_s", "time", "tokens_per_second_per_device", "mfu"});
+  }
+  return json;
 }
 
 Json estimate_json(const Problem& problem, const Candidate& candidate, const Estimate& estimate) {

@@ -16,6 +16,9 @@ std::string problem_text(const Problem& problem);
 std::string estimate_text(const Problem& problem, const Candidate& candidate,
                           const Estimate& estimate, const Paint& paint);
 
+/// The estimate, with null in place of what is only of the stand-in for a model that nobody knows.
+Json known_json(const Problem& problem, const Estimate& estimate);
+
 /// CLI.md's document of `estimate`, without its schema.
 Json estimate_json(const Problem& problem, const Candidate& candidate, const Estimate& estimate);
 

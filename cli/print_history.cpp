@@ -5,6 +5,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
 #include "estimator/spec/json.h"
@@ -137,6 +138,7 @@ Json trial_rows_json(const std::vector<studies::StudyTrial>& trials) {
     Json row{{"study", each.study}};
     row.update(problem_columns(&each.problem));
     row.update(to_json(each.trial));
+    row["estimate"] = known_json(each.problem, each.trial.estimate);
     rows.push_back(std::move(row));
   }
   return {{"schema", kSchema}, {"rows", std::move(rows)}};

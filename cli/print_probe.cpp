@@ -9,6 +9,7 @@
 
 #include "cli/print_estimate.h"
 #include "cli/print_table.h"
+#include "estimator/known.h"
 #include "estimator/spec/json.h"
 #include "estimator/spec/rank_grid.h"
 #include "launcher/plan_probe.h"
@@ -40,7 +41,7 @@ void add_time_parts(std::vector<std::vector<std::string>>& rows, const TimeSplit
     if (predicted.*part == Seconds{} && measured.*part == Seconds{}) continue;
     const bool waits = part == &TimeSplit::communication || part == &TimeSplit::bubble;
     rows.push_back(
-        {name, ms_text(predicted.*part), waits && !whole ? "not known" : ms_text(measured.*part)});
+        {name, ms_text(predicted.*part), waits && !whole ? kNotKnown : ms_text(measured.*part)});
   }
 }
 
@@ -55,43 +56,63 @@ std::string kept_text(const RankMeasurement& rank, Account account, Bytes scale)
   for (const auto& [each, bytes] : known) {
     if (each == account && bytes) return gib_text(*bytes, scale) + " kept";
   }
-  return "not known";
+  return kNotKnown;
 }
 
-/// The fullest rank's accounts beside those of its stage.
-std::string comparison_table(const Problem& problem, const Candidate& candidate,
-                             const ProbeScope& scope, const Estimate& estimate,
-                             const Measurement& measurement, const Paint& paint) {
-  const RankMeasurement& rank = worst_rank(measurement);
-  const StageEstimate& stage = stage_of(estimate, candidate, rank.rank);
+using Rows = std::vector<std::vector<std::string>>;
+
+/// The accounts of a rank beside those of its stage, and what holds them together. Nothing of what
+/// neither side knows.
+Rows memory_rows(const StageEstimate& stage, const RankMeasurement& rank, bool is_known) {
   const Ledger& predicted = stage.accounts;
   const bool booked = !rank.whole_peak.has_value();  // by account
   // Of a program that is not known the two may be far apart.
   const Bytes scale = booked ? std::max(predicted.allocated(), rank.allocated_peak())
                              : std::min(predicted.allocated(), rank.allocated_peak());
-  std::vector<std::vector<std::string>> rows;
+  Rows rows;
+  const auto add = [&](std::string name, std::string expected, std::string measured) {
+    if (!is_known && measured == kNotKnown) return;
+    rows.push_back(
+        {std::move(name), is_known ? std::move(expected) : kNotKnown, std::move(measured)});
+  };
   for (std::size_t i = 0; i < kWordCount<Account>; ++i) {
     const auto account = static_cast<Account>(i);
     if (predicted[account] == Bytes{} && rank.peak[account] == Bytes{}) continue;
-    rows.push_back(
-        {fmt::format("  {}", word(account)), gib_text(predicted[account], scale),
-         booked ? gib_text(rank.peak[account], scale) : kept_text(rank, account, scale)});
+    add(fmt::format("  {}", word(account)), gib_text(predicted[account], scale),
+        booked ? gib_text(rank.peak[account], scale) : kept_text(rank, account, scale));
   }
-  rows.push_back({"allocated", gib_text(predicted.allocated(), scale),
-                  gib_text(rank.allocated_peak(), scale)});
+  add("allocated", gib_text(predicted.allocated(), scale), peak_text(rank.allocated_peak(), scale));
   if (predicted[Account::workspace] != Bytes{} || rank.peak[Account::workspace] != Bytes{}) {
-    rows.push_back({"tensors at most", gib_text(stage.tensor_peak, scale),
-                    gib_text(rank.tensor_peak(), scale)});
+    add("tensors at most", gib_text(stage.tensor_peak, scale), gib_text(rank.tensor_peak(), scale));
   }
-  rows.push_back({"phase", std::string(word(stage.phase)),
-                  booked ? std::string(word(rank.peak_phase)) : "not known"});
+  add("phase", std::string(word(stage.phase)),
+      booked ? std::string(word(rank.peak_phase)) : kNotKnown);
+  return rows;
+}
+
+/// A rank that is played alone says nothing of the whole job's step.
+void add_time_rows(Rows& rows, const Problem& problem, const ProbeScope& scope,
+                   const Estimate& estimate, const Measurement& measurement,
+                   const RankMeasurement& rank) {
   const bool whole = scope.kind == ScopeKind::full;
-  rows.push_back({"step ms", ms_text(estimate.step_time),
-                  whole ? ms_text(Seconds{measurement.step_time_s}) : "not known"});
+  const bool is_known = estimator::time_is_known(problem, estimate);
+  rows.push_back({"step ms", is_known ? ms_text(estimate.step_time) : kNotKnown,
+                  whole ? ms_text(Seconds{measurement.step_time_s}) : kNotKnown});
   if (rank.time) add_time_parts(rows, estimate.time, *rank.time, whole);
-  rows.push_back({std::string(rate_unit(problem)), rate_text(estimate.tokens_per_second_per_device),
-                  whole ? rate_text(measurement.tokens_per_second_per_device) : "not known"});
+  rows.push_back({std::string(rate_unit(problem)),
+                  is_known ? rate_text(estimate.tokens_per_second_per_device) : kNotKnown,
+                  whole ? rate_text(measurement.tokens_per_second_per_device) : kNotKnown});
   if (!whole) rows.push_back({"alone ms", "", ms_text(Seconds{measurement.step_time_s})});
+}
+
+/// The fullest rank's figures beside what was expected of it.
+std::string comparison_table(const Problem& problem, const Candidate& candidate,
+                             const ProbeScope& scope, const Estimate& estimate,
+                             const Measurement& measurement, const Paint& paint) {
+  const RankMeasurement& rank = worst_rank(measurement);
+  Rows rows = memory_rows(stage_of(estimate, candidate, rank.rank), rank,
+                          estimator::memory_is_known(problem, estimate));
+  add_time_rows(rows, problem, scope, estimate, measurement, rank);
   return table_text({{fmt::format("GiB, rank {}", rank.rank), Align::left},
                      {"predicted", Align::right},
                      {"measured", Align::right}},
@@ -99,8 +120,10 @@ std::string comparison_table(const Problem& problem, const Candidate& candidate,
 }
 
 /// Each stage's fullest rank, where there are several.
-std::string stage_table(const Candidate& candidate, const Estimate& estimate,
-                        const Measurement& measurement, const Paint& paint) {
+std::string stage_table(const Problem& problem, const Candidate& candidate,
+                        const Estimate& estimate, const Measurement& measurement,
+                        const Paint& paint) {
+  const bool is_known = estimator::memory_is_known(problem, estimate);
   std::vector<const RankMeasurement*> fullest(estimate.stages.size(), nullptr);
   for (const RankMeasurement& rank : measurement.ranks) {
     const auto stage = static_cast<std::size_t>(place_of(candidate, rank.rank).pp);
@@ -113,7 +136,7 @@ std::string stage_table(const Candidate& candidate, const Estimate& estimate,
     const Bytes predicted = estimate.stages[stage].accounts.allocated();
     const Bytes measured = fullest[stage]->allocated_peak();
     rows.push_back({std::to_string(stage), std::to_string(fullest[stage]->rank),
-                    gib_text(predicted, std::max(predicted, measured)),
+                    is_known ? gib_text(predicted, std::max(predicted, measured)) : kNotKnown,
                     gib_text(measured, std::max(predicted, measured)),
                     std::string(word(fullest[stage]->peak_phase))});
   }
@@ -198,7 +221,7 @@ std::string probe_text(const Problem& problem, const Candidate& candidate, const
   if (const Measurement* measured = outcome.measurement()) {
     text += "\n" + comparison_table(problem, candidate, scope, estimate, *measured, paint);
     if (candidate.pp > 1 && scope.kind == ScopeKind::full) {
-      text += "\n" + stage_table(candidate, estimate, *measured, paint);
+      text += "\n" + stage_table(problem, candidate, estimate, *measured, paint);
     }
   } else if (const Failure* failure = outcome.failure(); failure && !failure->log_tail.empty()) {
     text += fmt::format("\nlast lines of the rank:\n{}\n", failure->log_tail);
@@ -213,7 +236,7 @@ Json probe_json(const Problem& problem, const Candidate& candidate, const ProbeS
   json["candidate"] = full_json(candidate);
   json["target"] = problem.target;
   json["capacity_bytes"] = capacity(problem).value;
-  json["estimate"] = to_json(estimate);
+  json["estimate"] = known_json(problem, estimate);
   if (scope.kind == ScopeKind::shadow) {
     for (const char* unknown : {"tokens_per_second_per_device", "losses"}) json[unknown] = nullptr;
   }

@@ -46,7 +46,9 @@ std::string gib_text(Bytes bytes, Bytes scale) {
   return fmt::format("{:.{}f}", gib(bytes), gib(scale) < 1 ? 4 : 2);
 }
 
-std::string peak_text(Bytes peak) { return peak == Bytes{} ? "not known" : gib_text(peak); }
+std::string peak_text(Bytes peak, Bytes scale) {
+  return peak == Bytes{} ? kNotKnown : gib_text(peak, scale);
+}
 
 std::string ms_text(Seconds seconds) {
   const double ms = 1e3 * seconds.value;

@@ -27,8 +27,10 @@ std::string table_text(const std::vector<Column>& columns,
 /// is below 1 GiB.
 std::string gib_text(Bytes bytes, Bytes scale);
 inline std::string gib_text(Bytes bytes) { return gib_text(bytes, bytes); }
+constexpr const char* kNotKnown = "not known";
 /// The same of a measured peak; "not known" if nobody measured it.
-std::string peak_text(Bytes peak);
+std::string peak_text(Bytes peak, Bytes scale);
+inline std::string peak_text(Bytes peak) { return peak_text(peak, peak); }
 /// "820.1": milliseconds, one decimal; more where there would be fewer than three digits.
 std::string ms_text(Seconds seconds);
 /// "12345": tokens per second; "0.12" and the like below 10.

@@ -2,12 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
+#include "estimator/known.h"
 #include "estimator/spec/json.h"
 #include "launcher/plan_file.h"
 #include "launcher/shell.h"
@@ -21,7 +23,7 @@ Json event(const char* name) { return {{"schema", kSchema}, {"event", name}}; }
 
 /// |ln(measured / predicted)| as the share by which one differs from the other.
 std::string error_text(std::optional<double> log_error) {
-  return log_error ? fmt::format("{:.1f} %", 100 * std::expm1(*log_error)) : "unknown";
+  return log_error ? fmt::format("{:.1f} %", 100 * std::expm1(*log_error)) : kNotKnown;
 }
 
 Json optional_json(std::optional<double> value) { return value ? Json(*value) : Json(); }
@@ -38,11 +40,28 @@ Json measured_json(const Measurement& measurement) {
           {"tensor_bytes", measurement.tensor_peak().value}};
 }
 
-Json predicted_json(const Estimate& estimate) {
-  return {{"allocated_bytes", estimate.peak().accounts.allocated().value},
-          {"step_time_s", estimate.step_time.value},
-          {"tokens_per_second_per_device", estimate.tokens_per_second_per_device},
-          {"fit_probability", estimate.fit_probability}};
+Json predicted_json(const Problem& problem, const Estimate& estimate) {
+  const Json known = known_json(problem, estimate);
+  Json json{{"allocated_bytes", known["peak"]["allocated_bytes"]}};
+  for (const char* key : {"step_time_s", "tokens_per_second_per_device", "fit_probability"}) {
+    json[key] = known[key];
+  }
+  return json;
+}
+
+std::string predicted_text(const Problem& problem, const Estimate& estimate) {
+  const bool has_memory = estimator::memory_is_known(problem, estimate);
+  const bool has_time = estimator::time_is_known(problem, estimate);
+  if (!has_memory && !has_time) return kNotKnown;
+  const std::string memory =
+      has_memory ? gib_text(estimate.peak().accounts.allocated()) + " GiB" : "memory not known";
+  const std::string speed =
+      has_time ? fmt::format("{} {}", rate_text(estimate.tokens_per_second_per_device),
+                             rate_unit(problem))
+               : "speed not known";
+  const std::string fits =
+      has_memory ? fmt::format(", p(fits) {:.2f}", estimate.fit_probability) : "";
+  return fmt::format("{}, {}{}", memory, speed, fits);
 }
 
 Json runner_up_json(const Trial& trial) {
@@ -58,12 +77,15 @@ std::string winner_text(const Problem& problem, const Trial& winner, const Paint
       "{} {} (trial {})\n  {} {}, step {} ms, peak {} of {} GiB\n", paint.bold("best plan:"),
       describe(winner.candidate), winner.number, rate_text(measured.tokens_per_second_per_device),
       rate_unit(problem), ms_text(Seconds{measured.step_time_s}),
-      peak == Bytes{} ? "not known" : gib_text(peak) + " GiB", gib_text(capacity(problem)));
+      peak == Bytes{} ? kNotKnown : gib_text(peak) + " GiB", gib_text(capacity(problem)));
 }
 
 std::string runners_up_table(const Problem& problem, const Plan& plan, const Paint& paint) {
+  std::vector<Trial> by_rate = plan.runners_up;
+  std::stable_sort(by_rate.begin(), by_rate.end(),
+                   [](const Trial& a, const Trial& b) { return rate_of(a) > rate_of(b); });
   std::vector<std::vector<std::string>> rows;
-  for (const Trial& trial : plan.runners_up) {
+  for (const Trial& trial : by_rate) {
     const Measurement& measured = *trial.outcome.measurement();
     rows.push_back({std::to_string(trial.number), rate_text(measured.tokens_per_second_per_device),
                     fmt::format("{:+.1f} %", 100 * (rate_of(trial) / rate_of(*plan.winner) - 1)),
@@ -90,9 +112,9 @@ std::string margin(std::int64_t number, bool numbered, const Paint& paint) {
 
 std::string summary_text(const TuneResult& result) {
   const Plan& plan = result.plan;
-  std::string text =
-      fmt::format("{} of {} in {:.1f} s; stopped: {}\n", counted(plan.probes, "probe"),
-                  counted(plan.counted, "candidate"), plan.seconds, plan.stopped);
+  std::string text = fmt::format("{}, {} of {}; {:.1f} s in this run; stopped: {}\n",
+                                 counted(plan.probes, "probe"), counted(result.tried, "candidate"),
+                                 plan.counted, plan.seconds, plan.stopped);
   text += fmt::format("model error of the step time: {} before, {} after\n",
                       error_text(plan.error_before), error_text(plan.error_after));
   if (plan.winner && plan.gain_left > 0) {
@@ -104,14 +126,11 @@ std::string summary_text(const TuneResult& result) {
 
 }  // namespace
 
-std::string proposal_text(std::int64_t number, const Proposal& proposal, const Paint& paint,
-                          std::string_view rate_unit) {
-  const Estimate& estimate = proposal.estimate;
-  return fmt::format("{} {}\n     why        {}\n     predicted  {} GiB, {} {}, p(fits) {:.2f}",
-                     margin(number, true, paint), describe(proposal.candidate), proposal.why,
-                     gib_text(estimate.peak().accounts.allocated()),
-                     rate_text(estimate.tokens_per_second_per_device), rate_unit,
-                     estimate.fit_probability);
+std::string proposal_text(const Problem& problem, std::int64_t number, const Proposal& proposal,
+                          const Paint& paint) {
+  return fmt::format("{} {}\n     why        {}\n     predicted  {}", margin(number, true, paint),
+                     describe(proposal.candidate), proposal.why,
+                     predicted_text(problem, proposal.estimate));
 }
 
 std::string finished_text(const Trial& trial, bool numbered, const Paint& paint,
@@ -127,22 +146,22 @@ std::string not_measured_text(std::int64_t number, const Outcome& outcome, bool 
                      outcome_text(outcome, paint));
 }
 
-Json probe_started_json(std::int64_t number, const Proposal& proposal) {
+Json probe_started_json(const Problem& problem, std::int64_t number, const Proposal& proposal) {
   Json json = event("probe_started");
   json["number"] = number;
   json["candidate"] = full_json(proposal.candidate);
   json["scope"] = to_json(proposal.scope);
   json["why"] = proposal.why;
-  json["predicted"] = predicted_json(proposal.estimate);
+  json["predicted"] = predicted_json(problem, proposal.estimate);
   return json;
 }
 
-Json probe_finished_json(const Trial& trial) {
+Json probe_finished_json(const Problem& problem, const Trial& trial) {
   Json json = event("probe_finished");
   json["number"] = trial.number;
   json["candidate"] = full_json(trial.candidate);
   json["seconds"] = trial.finished_unix_s - trial.started_unix_s;
-  json["predicted"] = predicted_json(trial.estimate);
+  json["predicted"] = predicted_json(problem, trial.estimate);
   json.update(to_json(trial.outcome));
   return json;
 }
@@ -189,6 +208,7 @@ Json result_json(const Problem& problem, const TuneResult& result) {
   json["dropped"] = Json::object();
   for (const auto& [reason, count] : plan.dropped) json["dropped"][reason] = count;
   json["counted"] = plan.counted;
+  json["tried"] = result.tried;
   json["probes"] = plan.probes;
   json["seconds"] = plan.seconds;
   json["gain_left"] = plan.gain_left;

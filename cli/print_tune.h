@@ -15,8 +15,8 @@
 namespace planwright::cli {
 
 /// Which candidate is probed, why, and what is expected of it.
-std::string proposal_text(std::int64_t number, const Proposal& proposal, const Paint& paint,
-                          std::string_view rate_unit = kTokenRate);
+std::string proposal_text(const Problem& problem, std::int64_t number, const Proposal& proposal,
+                          const Paint& paint);
 /// How it ended, below that; `numbered` if other proposals stand between.
 std::string finished_text(const Trial& trial, bool numbered, const Paint& paint,
                           std::string_view rate_unit = kTokenRate);
@@ -24,8 +24,8 @@ std::string finished_text(const Trial& trial, bool numbered, const Paint& paint,
 std::string not_measured_text(std::int64_t number, const Outcome& outcome, bool numbered,
                               const Paint& paint);
 
-Json probe_started_json(std::int64_t number, const Proposal& proposal);
-Json probe_finished_json(const Trial& trial);
+Json probe_started_json(const Problem& problem, std::int64_t number, const Proposal& proposal);
+Json probe_finished_json(const Problem& problem, const Trial& trial);
 Json refit_json(const Calibration& calibration, const search::ModelError& error);
 
 /// A finished run: the plan with its evidence, and where it is kept.
@@ -33,6 +33,7 @@ struct TuneResult {
   Plan plan;
   std::string storage;
   std::string study;
+  std::int64_t tried = 0;           ///< candidates, of which some were probed again
   std::vector<std::string> emit{};  ///< the command that writes the files of the launch
   launcher::LaunchConfig launch{};  ///< of the winner, in the folder that `emit` names
 };

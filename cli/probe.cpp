@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/command_input.h"
 #include "cli/console.h"
 #include "cli/devices_turn.h"
 #include "cli/host_room.h"
@@ -87,6 +88,8 @@ int run_probe(const Arguments& arguments) {
   const OneCandidate one = read_one_candidate(line.settings);
   const auto& [input, candidate, place] = one;
   ProbeScope scope = read_budget(line.settings).scope;
+  if (input.problem.target == kCommandTarget) require_program(line.settings, input.user);
+  require_script(line.settings, input.user);
   console.warnings(input.warnings);
   if (scope.kind != ScopeKind::shadow) {
     require_devices_here(input);

@@ -5,17 +5,20 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/command_input.h"
 #include "cli/console.h"
 #include "cli/host_room.h"
 #include "cli/infeasible.h"
+#include "cli/launch_folder.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
 #include "cli/print_tune.h"
 #include "cli/prior.h"
 #include "cli/problem_input.h"
+#include "cli/same_command.h"
 #include "cli/signals.h"
 #include "cli/storage_input.h"
 #include "cli/tune_session.h"
@@ -43,10 +46,6 @@ const Verb kVerb{
     .takes_command = true,
 };
 
-/// Where the files of the best plan are written by the line that `tune` prints, and read from by
-/// the line below it: never among the user's own.
-constexpr const char* kLaunchFolder = "launch";
-
 /// A study that was made or found, and what was measured for it before.
 struct OpenStudy {
   studies::Store store;
@@ -56,6 +55,9 @@ struct OpenStudy {
 
 OpenStudy open_study(const Settings& settings, const ProblemInput& input, const Console& console) {
   studies::Store store = studies::Store::open(storage_path(settings), studies::OpenMode::create);
+  if (!given_study(settings).empty()) {
+    require_command_of_study(store, settings, input.problem, input.user);
+  }
   const studies::StudyRef ref =
       store.open_study(study_name(settings, input.problem), input.problem);
   store.keep_command(ref, launcher::to_json(input.user));
@@ -94,18 +96,34 @@ void tell_start(const Problem& problem, const search::Space& space, const OpenSt
                             study.store.path(), counted(space.counted, "candidate"),
                             space.legal.size(),
                             counted(static_cast<std::int64_t>(study.history.size()), "trial")));
+  if (problem.target != kCommandTarget) return;
+  for (const auto& [rule, broken] : space.examples) {
+    console.story(fmt::format("left out, {}: {}", counted(space.dropped.at(rule), "candidate"),
+                              reason_text(broken)));
+  }
 }
 
 /// What writes the files of the best plan.
-std::vector<std::string> emit_command(const TuneResult& result) {
-  return {"planwright", "emit",       "--storage", result.storage,
-          "--study",    result.study, "--out",     kLaunchFolder};
+std::vector<std::string> emit_command(const TuneResult& result, const launcher::UserCommand& user) {
+  std::vector<std::string> words{"planwright", "emit",       "--storage", result.storage,
+                                 "--study",    result.study, "--out",     kLaunchFolder};
+  if (launcher::names_placeholder(user, launcher::kStepsName)) {
+    words.insert(words.end(), {"--steps", launcher::kStepsPlaceholder});
+  }
+  return words;
 }
 
-void tell_result(const ProblemInput& input, const Plan& plan, const OpenStudy& study,
+std::int64_t distinct_candidates(const std::vector<Trial>& trials) {
+  std::set<std::string> hashes;
+  for (const Trial& trial : trials) hashes.insert(candidate_hash(trial.candidate));
+  return static_cast<std::int64_t>(hashes.size());
+}
+
+void tell_result(const ProblemInput& input, const Plan& plan, OpenStudy& study,
                  const Console& console) {
   TuneResult result{.plan = plan, .storage = study.store.path(), .study = study.ref.name};
-  result.emit = emit_command(result);
+  result.tried = distinct_candidates(studies::conclusive_trials(study.store, study.ref));
+  result.emit = emit_command(result, input.user);
   if (plan.winner) {
     result.launch =
         input.target->emit({.plan = launcher::plan_of(input.problem, *plan.winner, result.study),
@@ -189,6 +207,8 @@ int run_tune(const Arguments& arguments) {
   const ProblemInput& input = many.input;
   const search::Budget& budget = many.budget;
   refuse_shadow(line.settings, budget.scope);
+  if (input.problem.target == kCommandTarget) require_program(line.settings, input.user);
+  require_script(line.settings, input.user);
   require_something_to_tune(line.settings, input.problem, input.user);
   const launcher::RunOptions options = read_run_options(line.settings, *input.target);
   const search::Space space = search::enumerate(input.problem, input.traits(), many.space);

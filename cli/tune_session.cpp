@@ -80,9 +80,8 @@ void TuneSession::claim(const Proposal& proposal) {
   const std::int64_t number = store_.claim(study_, proposal);
   open_.push_back({number, proposal.candidate});
   last_beat_s_ = launcher::monotonic_s();
-  console_.story(
-      proposal_text(number, proposal, console_.story_paint(), rate_unit(input_.problem)));
-  console_.print_json(probe_started_json(number, proposal));
+  console_.story(proposal_text(input_.problem, number, proposal, console_.story_paint()));
+  console_.print_json(probe_started_json(input_.problem, number, proposal));
 }
 
 std::vector<Outcome> TuneSession::run_or_abandon(const std::vector<Proposal>& proposals) {
@@ -159,18 +158,18 @@ void TuneSession::record(Trial& trial) {
   console_.story(
       finished_text(trial, together_, console_.story_paint(), rate_unit(input_.problem)));
   console_.warnings(oddities_of(trial.outcome));
-  console_.print_json(probe_finished_json(trial));
+  console_.print_json(probe_finished_json(input_.problem, trial));
   console_.warnings(store_.take_warnings());
 }
 
 void TuneSession::refitted(const Calibration& calibration, const search::ModelError& error) {
   console_.print_json(refit_json(calibration, error));
-  if (error.before && error.after) {
-    console_.detail(
-        fmt::format("     refit      |ln(measured / predicted)| of the step time: {:.3f}, "
-                    "by the prior {:.3f}",
-                    *error.after, *error.before));
-  }
+  if (!error.after) return;
+  const std::string before =
+      error.before ? fmt::format(", by the prior {:.3f}", *error.before) : "";
+  console_.detail(
+      fmt::format("     refit      |ln(measured / predicted)| of the step time: {:.3f}{}",
+                  *error.after, before));
 }
 
 }  // namespace planwright::cli

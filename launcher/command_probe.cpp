@@ -17,6 +17,7 @@
 #include "launcher/disturbance.h"
 #include "launcher/files.h"
 #include "launcher/logs/generic_format.h"
+#include "launcher/missing_script.h"
 #include "launcher/observer_report.h"
 #include "launcher/process_group.h"
 #include "launcher/run_watch.h"
@@ -38,17 +39,9 @@ std::string environment_value(const char* name) {
 }
 
 /// As execvp would find it, in the PATH that the ranks get. A WorldError if it is not there.
-std::string found_in_path(const std::string& program,
+std::string found_program(const std::string& program,
                           const std::map<std::string, std::string>& given) {
-  if (program.find('/') != std::string::npos) return program;
-  const auto path = given.find("PATH");
-  std::string folders = path != given.end() ? path->second : environment_value("PATH");
-  while (!folders.empty()) {
-    const std::size_t colon = std::min(folders.find(':'), folders.size());
-    std::string candidate = folders.substr(0, colon) + "/" + program;
-    if (colon > 0 && access(candidate.c_str(), X_OK) == 0) return candidate;
-    folders.erase(0, colon + 1);
-  }
+  if (auto found = find_program(program, given)) return *std::move(found);
   throw WorldError(fmt::format(
       "{} is not in the PATH: activate the environment that it is installed in, or give "
       "one (--environment PATH=...)",
@@ -88,7 +81,7 @@ GroupSpec group_of(const CommandJob& job, const RunOptions& options, const WorkF
   RankCommand command;
   command.argv = job.argv;
   command.environment = environment_of(job, options, folders);
-  command.argv.front() = found_in_path(job.argv.front(), command.environment);
+  command.argv.front() = found_program(job.argv.front(), command.environment);
   command.log_path = folders.log;
   GroupSpec spec;
   spec.ranks = {std::move(command)};

@@ -21,19 +21,33 @@ using Line = nlohmann::json;
 
 const std::vector<std::string> kKeys{"step",       "time_s",      "loss",
                                      "peak_bytes", "step_time_s", "tokens_per_second"};
-constexpr std::size_t kMostUnknown = 4;
+constexpr std::size_t kMostIgnored = 4;
 constexpr std::size_t kLongestKey = 60;
+
+bool is_among(const std::vector<std::string>& texts, const std::string& text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+void ignore(const std::string& clause, CommandReport& report) {
+  auto& ignored = report.ignored;
+  if (ignored.size() < kMostIgnored && !is_among(ignored, clause)) ignored.push_back(clause);
+}
 
 void note_unknown_keys(const Line& line, CommandReport& report) {
   for (const auto& [given, value] : line.items()) {
     const std::string key = printable(given, kLongestKey);
-    auto& unknown = report.unknown;
-    const auto is_among = [&](const auto& keys) {
-      return std::find(keys.begin(), keys.end(), key) != keys.end();
-    };
-    if (is_among(kKeys) || is_among(unknown) || unknown.size() == kMostUnknown) continue;
-    unknown.push_back(key);
+    if (is_among(kKeys, key)) continue;
+    const std::string near = nearest_word(key, kKeys);
+    ignore(fmt::format("{} is no key of PLANWRIGHT_REPORT{}", key,
+                       near.empty() ? "" : fmt::format("; did you mean {}?", near)),
+           report);
   }
+}
+
+void note_odd_loss(const Line& line, CommandReport& report) {
+  const auto loss = line.find("loss");
+  if (loss == line.end() || loss->is_number() || loss->is_null()) return;
+  ignore(fmt::format("loss must be a number, and is of the type {}", loss->type_name()), report);
 }
 
 /// Sound figures, or the first thing that is wrong, said once.
@@ -83,6 +97,7 @@ void read_loss(const Line& line, CommandReport& report) {
 void read_line(const Line& line, std::int64_t number, CommandReport& report) {
   LineReader reader(line, number, report);
   note_unknown_keys(line, report);
+  note_odd_loss(line, report);
   const auto peak = reader.bytes("peak_bytes");
   if (peak) report.peak = std::max(report.peak.value_or(Bytes{}), *peak);
   if (!line.contains("step")) {
@@ -158,16 +173,6 @@ CommandReport report_of(std::string_view text) {
 }
 
 }  // namespace
-
-std::string unknown_keys(const CommandReport& report) {
-  std::vector<std::string> parts;
-  for (const std::string& key : report.unknown) {
-    const std::string near = nearest_word(key, kKeys);
-    parts.push_back(fmt::format("{} is no key of PLANWRIGHT_REPORT{}", key,
-                                near.empty() ? "" : fmt::format("; did you mean {}?", near)));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
 
 std::optional<CommandReport> read_command_report(const std::string& path) {
   std::error_code error;

@@ -31,16 +31,14 @@ struct CommandReport {
   std::vector<ReportedStep> steps;
   std::vector<double> losses;
   std::optional<std::int64_t> lost_step;  ///< the first one whose loss is not a finite number
-  std::vector<std::string> unknown;       ///< keys that are none, the first few
+  std::vector<std::string> ignored;       ///< what is no figure, a clause each, the first few:
+                                          ///< "stepp is no key of PLANWRIGHT_REPORT; ..."
   std::string problem;                    ///< what is wrong with it, and where; empty if nothing is
 
   bool is_useful() const {
     return problem.empty() && (step_time_s || tokens_per_second || !steps.empty());
   }
 };
-
-/// "stepp is no key of PLANWRIGHT_REPORT; did you mean step?", for each; empty if there is none.
-std::string unknown_keys(const CommandReport& report);
 
 /// nullopt if there is no such file, or an empty one.
 std::optional<CommandReport> read_command_report(const std::string& path);

@@ -61,8 +61,9 @@ std::string why_nothing_measured(const CommandJob& job, const CommandEnd& end) {
   if (end.report && !end.report->problem.empty()) {
     return fmt::format("the script's report cannot be used: {}", end.report->problem);
   }
-  if (end.report && !end.report->unknown.empty()) {
-    return fmt::format("the script's report has no time of a step: {}", unknown_keys(*end.report));
+  if (end.report && !end.report->ignored.empty()) {
+    return fmt::format("the script's report has no time of a step: {}",
+                       fmt::join(end.report->ignored, "; "));
   }
   const RankFate* fate = fate_of_command(end);
   return fmt::format("{}; {}; it {} after {:.1f} s and {}", why_nothing_seen(job, end),

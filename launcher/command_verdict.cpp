@@ -115,7 +115,7 @@ std::vector<std::string> warnings_of(const CommandJob& job, const CommandEnd& en
   if (end.report && !end.report->problem.empty()) {
     warnings.push_back(fmt::format("the script's report is left out: {}", end.report->problem));
   }
-  if (end.report && !end.report->unknown.empty()) warnings.push_back(unknown_keys(*end.report));
+  if (end.report) append(warnings, end.report->ignored);
   if (witness == Witness::log) append(warnings, warnings_of_log(job, end, measured));
   append(warnings, warnings_of_retries(end.log));
   return warnings;

@@ -45,6 +45,8 @@ bool is_variable(std::string_view name, std::string_view value);
 
 /// Of a run: its steps, warm-up included.
 constexpr const char* kStepsName = "steps";
+/// Stands in a launch for how many, where nobody said.
+constexpr const char* kStepsPlaceholder = "STEPS";
 
 /// What its words, templates and flags name in braces, in this order.
 std::vector<std::string> placeholders_in(const UserCommand& user);

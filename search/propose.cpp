@@ -7,6 +7,8 @@
 #include <numbers>
 #include <tuple>
 
+#include "estimator/known.h"
+
 namespace planwright::search {
 namespace {
 
@@ -57,6 +59,9 @@ Choice first_choice(const Ranking& ranking, const Evidence& evidence, const Prun
   };
   const std::size_t index = argmax(pruned.kept, seed, score);
   const estimator::Figures& figures = ranking.figures[index];
+  if (std::min(figures.time_rel, figures.memory_rel) >= estimator::kSaysNothing) {
+    return {index, scope, "nothing is known of the model yet", 0};
+  }
   const char* what = likely_fits(figures) ? "predicted fastest that fits" : "likeliest to fit";
   return {index, scope, fmt::format("{}, p(fit) {:.2f}", what, figures.fit_probability), 0};
 }

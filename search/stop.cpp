@@ -37,7 +37,10 @@ std::optional<std::string> budget_spent(const Budget& budget, int finished_trial
 
 std::optional<std::string> nothing_to_gain(const Budget& budget, const Pruned& pruned,
                                            const Outlook& outlook) {
-  if (pruned.kept.empty()) return "every candidate was tried or ruled out";
+  if (pruned.kept.empty()) {
+    return fmt::format("nothing is left to try: every legal candidate was measured{}",
+                       pruned.dropped.empty() ? "" : " or is ruled out");
+  }
   if (outlook.largest_chance > budget.chance) return std::nullopt;
   return fmt::format("no untried plan has more than a {:.0f} % chance of being {:.0f} % faster",
                      100 * budget.chance, 100 * budget.margin);

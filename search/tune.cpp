@@ -142,7 +142,8 @@ ModelError model_error(const Setting& setting, const Calibration& calibration,
   const auto median = [&](const Calibration& each) {
     return estimator::median_time_error(setting.problem, setting.traits, each, history);
   };
-  return {median(setting.prior), median(calibration)};
+  const bool predicts = !setting.problem.model.stand_in;
+  return {predicts ? median(setting.prior) : std::nullopt, median(calibration)};
 }
 
 Plan conclude(const Setting& setting, const Round& round, const std::vector<Trial>& history) {

@@ -15,7 +15,8 @@ namespace planwright::search {
 /// Median of |ln(measured / predicted)| of the step time, over all measured trials. Absent while
 /// nothing is measured.
 struct ModelError {
-  std::optional<double> before;  ///< predicted with the prior calibration
+  std::optional<double> before;  ///< predicted with the prior calibration; absent for a stand-in,
+                                 ///< which predicts nothing
   std::optional<double> after;   ///< predicted with the present one, which was fitted to them
 };
 

@@ -34,6 +34,19 @@ class CommandTuneProcess : public ::testing::Test {
 const std::string kStudy =
     "tune --target command --device cpu --devices 1 --threads 1 --no-benchmark --json ";
 
+/// The same in a file, with one probe; what follows is of [launch].
+const std::string kStudyFile = R"([cluster]
+device = "cpu"
+devices = 1
+threads = 1
+[job]
+target = "command"
+[budget]
+no_benchmark = true
+probes = 1
+[launch]
+)";
+
 TEST_F(CommandTuneProcess, NeedsNothingButTheCommand) {
   const CommandResult tuned =
       run(kStudy + "--memory 1GiB --probes 6 -- " + script_ + " {micro_batch} {steps}");
@@ -80,6 +93,44 @@ TEST_F(CommandTuneProcess, MakesUpNoTokensForAnUnknownModel) {
   EXPECT_NE(known.out.find("110703 tokens/s/device"), std::string::npos) << known.out;
 }
 
+TEST_F(CommandTuneProcess, MakesUpNoFiguresForAnUnknownModel) {
+  const std::string command = "--memory 1GiB --probes 4 -- " + script_ + " {micro_batch}";
+  const CommandResult tuned = run(kStudy + command);
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_EQ(tuned.err.find("     predicted  "), tuned.err.find("     predicted  not known\n"));
+  EXPECT_NE(tuned.err.find("why        nothing is known of the model yet\n"), std::string::npos);
+  const std::vector<Json> events = json_lines(tuned.out);
+  const Json nothing{{"allocated_bytes", nullptr},
+                     {"step_time_s", nullptr},
+                     {"tokens_per_second_per_device", nullptr},
+                     {"fit_probability", nullptr}};
+  EXPECT_EQ(events[0]["predicted"], nothing);
+  EXPECT_EQ(events[1]["predicted"], nothing);
+  EXPECT_EQ(events.back()["error_before"], nullptr);
+  EXPECT_GT(events.back()["error_after"], 0);
+  const Json last = events[events.size() - 4];
+  ASSERT_EQ(last["event"], "probe_started");
+  EXPECT_NEAR(last["predicted"]["allocated_bytes"].get<double>(), (96 + 8 * 32) << 20, 1 << 24)
+      << "what measurements have corrected is a prediction: " << tuned.err;
+  EXPECT_NEAR(last["predicted"]["step_time_s"].get<double>(), 0.042, 0.004);
+
+  const std::string nobody =
+      "predicted  measured\nallocated           not known    0.1016\n"
+      "step ms             not known      11.0\n"
+      "sequences/s/device  not known        91\n";
+  EXPECT_NE(run("history show 0").out.find(nobody), std::string::npos);
+  EXPECT_EQ(json_lines(run("history show 0 --json").out)[0]["rows"][0]["estimate"]["step_time_s"],
+            nullptr);
+  const std::string probe = "probe --target command --device cpu --devices 1 --threads 1 -- " +
+                            script_ + " {micro_batch}";
+  EXPECT_NE(run(probe).out.find(nobody), std::string::npos);
+  const Json estimate =
+      json_lines(run(probe.substr(0, 6) + "--json " + probe.substr(6)).out)[0]["estimate"];
+  EXPECT_EQ(estimate["peak"]["allocated_bytes"], nullptr);
+  EXPECT_EQ(estimate["parameters"]["total"], nullptr);
+  EXPECT_EQ(estimate["time"], nullptr);
+}
+
 /// Nothing is known of the model, so that neither its largest nor its first micro-batch says where
 /// it is fastest: 50 ms and half a millisecond per sample squared; and 30 ms per sample up to 16,
 /// then 50.
@@ -113,27 +164,48 @@ TEST_F(CommandTuneProcess, SaysThatTheScriptIsAnotherThanWasMeasured) {
 }
 
 TEST_F(CommandTuneProcess, HasTheAxesOfItsFlags) {
-  folder_.put("study.toml", R"(
-[cluster]
-device = "cpu"
-devices = 1
-threads = 1
-[job]
-target = "command"
-[launch]
-command = ["./train", "{micro_batch}"]
+  folder_.put("study.toml", kStudyFile + R"(command = ["./train", "{micro_batch}"]
 [launch.flags]
 recompute = { none = "", full = "--again" }
 [space]
 micro_batch = [4, 8]
-[budget]
-no_benchmark = true
-probes = 4
 )");
-  const CommandResult tuned = run("tune study.toml --json");
+  const CommandResult tuned = run("tune study.toml --probes 4 --json");
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_EQ(json_lines(tuned.out).back()["counted"], 4);
   EXPECT_NE(file_text(folder_ / "runs").find(" --again\n"), std::string::npos);
+}
+
+TEST_F(CommandTuneProcess, SaysWhatIsLeftOutAndWhy) {
+  const CommandResult tuned =
+      run(kStudy + "--memory 1GiB --probes 1 --recompute none,full --micro-batch 4,8 -- " +
+          script_ + " {micro_batch}");
+  EXPECT_EQ(tuned.code, 0);
+  EXPECT_NE(tuned.err.find("left out, 2 candidates: command does not support recompute full; the "
+                           "command names recompute neither in braces nor in [launch.flags]"),
+            std::string::npos)
+      << tuned.err;
+}
+
+TEST_F(CommandTuneProcess, RefusesAProgramThatIsNotThereBeforeAStudyIsMade) {
+  for (const std::string& verb : {kStudy, std::string("probe --target command --device cpu "
+                                                      "--devices 1 --threads 1 ")}) {
+    const CommandResult refused = run(verb + " -- pyhton3 " + script_ + " {micro_batch}");
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("pyhton3: is not in the PATH"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("did you mean python3"), std::string::npos) << refused.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "planwright.db"));
+}
+
+/// How many steps are trained is no part of a plan.
+TEST_F(CommandTuneProcess, AsksForTheStepsOfALaunch) {
+  const CommandResult tuned = run(kStudy + "--memory 1GiB --probes 1 --micro-batch 8 -- " +
+                                  script_ + " {micro_batch} --steps={steps}");
+  EXPECT_EQ(tuned.code, 0);
+  const auto emit = json_lines(tuned.out).back()["emit"].get<std::vector<std::string>>();
+  EXPECT_EQ(std::vector(emit.end() - 2, emit.end()),
+            (std::vector<std::string>{"--steps", "STEPS"}));
 }
 
 TEST_F(CommandTuneProcess, HasNothingToTuneInACommandThatNamesNoAxis) {
@@ -197,9 +269,8 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
 
   const CommandResult other = run("emit -- " + script_ + " {micro_batch}");
   EXPECT_EQ(other.code, 2);
-  EXPECT_NE(other.err.find("is another command than the plan's, which is taken if none "
-                           "is given: " +
-                           script_),
+  EXPECT_NE(other.err.find("is another command than study " + result["study"].get<std::string>() +
+                           "'s: " + script_),
             std::string::npos)
       << other.err;
 }
@@ -207,22 +278,11 @@ TEST_F(CommandTuneProcess, EmitsWhatItMeasuredAndOfAnotherCommandNothing) {
 TEST_F(CommandTuneProcess, LaunchesInTheEnvironmentInWhichItMeasured) {
   folder_.put_script("greet", "#!/bin/sh\necho \"$GREETING\" >> greetings\nexec ./train \"$@\"\n");
   const auto study = [](const std::string& greeting) {
-    return R"(
-[cluster]
-device = "cpu"
-devices = 1
-threads = 1
-[job]
-target = "command"
-[launch]
-command = ["./greet", "{micro_batch}"]
+    return kStudyFile + R"(command = ["./greet", "{micro_batch}"]
 environment = { GREETING = ")" +
            greeting + R"(" }
 [space]
 micro_batch = [4]
-[budget]
-no_benchmark = true
-probes = 1
 )";
   };
   const std::string greeting = "it's $(touch owned) `id`; \"";
@@ -297,21 +357,10 @@ TEST_F(CommandTuneProcess, PrintsTwoLinesThatWorkOneAfterTheOther) {
   const std::string own = "batch: {micro_batch}\n";
   folder_.put("train.yaml", own);
   folder_.put_script("read", "#!/bin/sh\ncat $2 >> seen\nexec ./train \"$@\"\n");
-  folder_.put("s.toml", R"(
-[cluster]
-device = "cpu"
-devices = 1
-threads = 1
-[job]
-target = "command"
-[launch]
-command = ["./read", "{micro_batch}", "{template}"]
+  folder_.put("s.toml", kStudyFile + R"(command = ["./read", "{micro_batch}", "{template}"]
 template = "train.yaml"
 [space]
 micro_batch = [4]
-[budget]
-no_benchmark = true
-probes = 1
 [storage]
 storage = "s.db"
 )");
@@ -330,6 +379,55 @@ storage = "s.db"
   EXPECT_EQ(file_text(folder_ / "train.yaml"), own);
 }
 
+TEST_F(CommandTuneProcess, WritesBesideNobodysFilesUnlessToldTo) {
+  const std::string own = "batch: {micro_batch}\n";
+  folder_.put("train.yaml", own);
+  folder_.put("s.toml", kStudyFile + R"(command = ["./train", "{micro_batch}", "{template}"]
+template = "train.yaml"
+[space]
+micro_batch = [4]
+)");
+  ASSERT_EQ(run("tune s.toml").code, 0);
+  const CommandResult emitted = run("emit");
+  EXPECT_EQ(emitted.code, 0) << emitted.err;
+  EXPECT_EQ(emitted.out, "OMP_NUM_THREADS=1 ./train 4 launch/train.yaml\n");
+  EXPECT_EQ(file_text(folder_ / "launch/train.yaml"), "batch: 4\n");
+  EXPECT_EQ(file_text(folder_ / "train.yaml"), own);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "plan.json"));
+
+  const CommandResult here = run("emit --out .");
+  EXPECT_EQ(here.code, 2);
+  EXPECT_EQ(file_text(folder_ / "train.yaml"), own);
+}
+
+TEST_F(CommandTuneProcess, StartsNothingWhoseScriptIsNotThere) {
+  folder_.put("trains.py", "");
+  const std::string here = std::filesystem::canonical(folder_.path());
+  const std::string rule =
+      "train.py: is not there in " + here + ", where the command would be run; did you mean ";
+  const std::string given = " -- python3 train.py {micro_batch}";
+  const CommandResult tuned = run(kStudy + "--storage s.db" + given);
+  EXPECT_EQ(tuned.code, 2);
+  EXPECT_EQ(tuned.err, "planwright: command line: -- = " + rule + "trains.py?\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "s.db"));
+  EXPECT_EQ(run("probe --target command --device cpu --devices 1 --threads 1" + given).err,
+            tuned.err);
+
+  std::filesystem::rename(folder_ / "trains.py", folder_ / "train.py");
+  folder_.put("train.py", R"(import json, os
+json.dump({"step_time_s": 1}, open(os.environ["PLANWRIGHT_REPORT"], "w"))
+)");
+  ASSERT_EQ(run(kStudy + "--probes 1 --storage s.db" + given).code, 0);
+  EXPECT_EQ(run("emit --storage s.db").err.find("is not there"), std::string::npos);
+  std::filesystem::rename(folder_ / "train.py", folder_ / "trains.py");
+  const CommandResult emitted = run("emit --storage s.db --out b --json");
+  EXPECT_EQ(emitted.code, 0) << emitted.err;
+  EXPECT_EQ(json_lines(emitted.out).back()["warnings"],
+            Json({"train.py is not there in " + here + ", where the command will be run"}));
+  EXPECT_EQ(run("probe --plan b/plan.json").err,
+            "planwright: b/plan.json: command = " + rule + "trains.py?\n");
+}
+
 TEST_F(CommandTuneProcess, AStudyBringsItsCommand) {
   folder_.put("job.yaml", "batch: {micro_batch}\n");
   const std::string words = script_ + " {micro_batch} {template}";
@@ -345,15 +443,16 @@ TEST_F(CommandTuneProcess, AStudyBringsItsCommand) {
   const CommandResult other = run("emit --storage s.db --study n -- ./other {micro_batch}");
   EXPECT_EQ(other.code, 2);
   EXPECT_EQ(other.err.find("planwright: command line: -- = ./other '{micro_batch}': is another "
-                           "command than the plan's, which is taken if none is given: " +
+                           "command than study n's: " +
                            script_),
             0u)
       << other.err;
   const CommandResult another =
       run(("emit --storage s.db --study n --target command --devices 1 -- ./other {micro_batch}"));
   EXPECT_EQ(another.code, 2);
-  EXPECT_NE(another.err.find("is another command than the plan's"), std::string::npos)
-      << another.err;
+  EXPECT_EQ(another.err, other.err);
+  EXPECT_EQ(run(kStudy + "--study n --storage s.db -- ./other {micro_batch}").err, other.err)
+      << "tune";
 
   const CommandPlace python{folder_.path(), {}, "/usr/bin/env"};
   const CommandResult forgotten = run_command(
@@ -370,6 +469,50 @@ TEST_F(CommandTuneProcess, AStudyBringsItsCommand) {
       << old.err;
   folder_.put("job.yaml", "batch: {micro_batch}\n");
   EXPECT_EQ(run("emit --storage s.db --study n --out c " + given).code, 0);
+}
+
+TEST_F(CommandTuneProcess, SaysWhichCommandAStudyIsNotOf) {
+  folder_.put("job.yaml", "batch: {micro_batch}\n");
+  const auto study = [&](const std::string& words) {
+    folder_.put("s.toml", kStudyFile + "command = [\"./train\", \"{micro_batch}\"" + words +
+                              "]\ntemplate = \"job.yaml\"\n[space]\nmicro_batch = [4]\n");
+  };
+  study(R"(, "{template}")");
+  ASSERT_EQ(run("tune s.toml --json --study first").code, 0);
+  const Json last = json_lines(run("tune s.toml --json").out).back();
+  const std::string name = last["study"];
+  const std::string remedy = "emit --study " + name +
+                             ", without a command, takes that one; tune, without --study " + name +
+                             ", measures this one\n";
+
+  folder_.put("job.yaml", "batches: {micro_batch}\n");
+  const CommandResult text = run("emit s.toml");
+  EXPECT_EQ(text.code, 2);
+  EXPECT_EQ(text.err,
+            "planwright: s.toml: [launch] template = job.yaml: is another text than the "
+            "template that study " +
+                name + " was measured with; " + remedy);
+  EXPECT_EQ(run("emit s.toml --study " + name).err, text.err);
+  EXPECT_EQ(run("tune s.toml --study " + name).err, text.err);
+
+  study(R"(, "{template}", "again")");
+  const CommandResult words = run("emit s.toml");
+  EXPECT_EQ(words.code, 2);
+  EXPECT_EQ(words.err.find("planwright: s.toml: [launch] command = ./train '{micro_batch}' "
+                           "'{template}' again [template "),
+            0u)
+      << words.err;
+  EXPECT_NE(words.err.find("]: is another command than study " + name +
+                           "'s: ./train '{micro_batch}' '{template}' [template "),
+            std::string::npos)
+      << words.err;
+  EXPECT_TRUE(words.err.ends_with("]; " + remedy)) << words.err;
+  EXPECT_EQ(run("tune s.toml --study " + name).err, words.err);
+
+  const CommandResult other = run("emit s.toml --seq 8");
+  EXPECT_NE(other.err.find("there is no such study"), std::string::npos) << other.err;
+  ASSERT_EQ(run("tune s.toml").code, 0) << "another study";
+  EXPECT_EQ(run("emit s.toml").code, 0);
 }
 
 TEST_F(CommandTuneProcess, EndsWhenEveryPlanFailsAlikeAndSaysHowToGoOn) {

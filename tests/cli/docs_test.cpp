@@ -4,10 +4,13 @@
 #include <regex>
 #include <set>
 
+#include "cli/command_input.h"
+#include "cli/problem_input.h"
 #include "launcher/logs/field.h"
 #include "launcher/targets/fsdp/emit.h"
 #include "tests/support/emit_requests.h"
 #include "tests/support/fault.h"
+#include "tests/support/test_folder.h"
 
 namespace planwright::testing {
 namespace {
@@ -32,6 +35,42 @@ Names names_in_table(const std::string& text, const std::string& heading) {
 std::string without_unit(const std::string& name) {
   const bool known = launcher::field_of_name(name)->unit != launcher::LogUnit::bare;
   return known ? name.substr(0, name.rfind('_')) + "_UNIT" : name;
+}
+
+/// The whole of each block in that language.
+std::vector<std::string> blocks_of(const std::string& text, const std::string& language) {
+  std::vector<std::string> blocks;
+  const std::string fence = "```" + language + "\n";
+  for (std::size_t at = 0; (at = text.find(fence, at)) != text.npos;) {
+    at += fence.size();
+    blocks.push_back(text.substr(at, text.find("```", at) - at));
+  }
+  return blocks;
+}
+
+TEST(Docs, HaveStudiesThatWorkAsTheyStand) {
+  const TestFolder folder;
+  folder.put("train.py", "");
+  folder.put("train.yaml", "batch: {micro_batch}\n");
+  const std::string text = file_text(PLANWRIGHT_SOURCE_DIR "/docs/your-script.md");
+  const std::vector<std::string> studies = blocks_of(text, "toml");
+  ASSERT_FALSE(studies.empty());
+  for (const std::string& study : studies) {
+    cli::Settings settings = cli::settings_of_toml(study, folder / "study.toml");
+    settings.set(cli::Table::cluster, "device", {"cpu", cli::kCommandLine, "--device"});
+    const cli::ManyCandidates many = cli::read_many_candidates(settings);
+    EXPECT_NO_THROW(cli::require_something_to_tune(settings, many.input.problem, many.input.user))
+        << study;
+    EXPECT_NO_THROW(cli::require_script(settings, many.input.user)) << study;
+    const search::Space space =
+        search::enumerate(many.input.problem, many.input.traits(), many.space);
+    ASSERT_FALSE(space.legal.empty()) << study;
+    for (const Candidate& candidate : space.legal) {
+      launcher::EmitRequest request{.plan = {many.input.problem, candidate, {}}};
+      request.user = many.input.user;
+      EXPECT_NO_THROW(many.input.target->emit(request)) << describe(candidate);
+    }
+  }
 }
 
 TEST(Docs, NameEveryFieldOfALog) {

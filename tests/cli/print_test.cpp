@@ -119,6 +119,7 @@ TuneResult printed_result() {
   result.plan.dropped = {{"cannot_win", 9}, {"out_of_memory", 2}};
   result.plan.counted = 24;
   result.plan.probes = 6;
+  result.tried = 5;
   result.plan.seconds = 41.26;
   result.plan.gain_left = 0.012;
   result.plan.error_before = 0.35;
@@ -151,7 +152,7 @@ TEST(PrintTune, TellsEachProbe) {
   const Proposal proposal{trial.candidate, trial.scope, trial.estimate, trial.why, 0.026};
   Trial full = trial;
   full.outcome = printed_out_of_memory();
-  expect_golden("tune_probe", proposal_text(4, proposal, kPlain) + "\n" +
+  expect_golden("tune_probe", proposal_text(printed_cpu_problem(), 4, proposal, kPlain) + "\n" +
                                   finished_text(trial, false, kPlain) + "\n" +
                                   finished_text(full, false, kPlain) + "\n");
 }

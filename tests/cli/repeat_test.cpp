@@ -114,6 +114,7 @@ TEST_F(RepeatProcess, AreCutShortTogether) {
   for (const CommandResult& again : {interrupted, killed}) {
     EXPECT_EQ(count_events(json_lines(again.out))["probe_finished"], 2) << "the repeats only";
     EXPECT_EQ(json_lines(again.out).back()["probes"], 4);
+    EXPECT_EQ(json_lines(again.out).back()["tried"], 2);
   }
 }
 

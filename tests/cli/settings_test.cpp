@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/launch_folder.h"
 #include "tests/support/fault.h"
 #include "tests/support/test_folder.h"
 
@@ -27,6 +28,10 @@ TEST(Keys, HaveOneNameEachAndOneTable) {
     EXPECT_FALSE(key.help.empty()) << key.name;
     EXPECT_EQ(key.argument.empty(), key.shape == Shape::mark) << key.name;
   }
+}
+
+TEST(Keys, SayWhereFilesGoIfNobodyDoes) {
+  EXPECT_TRUE(find_key("out")->help.ends_with(std::string("[") + kLaunchFolder + "]"));
 }
 
 TEST(Keys, OfACandidateAreKeysOfTheSpaceToo) {

@@ -101,11 +101,22 @@ TEST_F(CommandProcess, KeysThatAReportDoesNotHaveAreNamed) {
                                    report("\"step_time_s\": 1, \"peak_byte\": 5"));
   ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok);
   EXPECT_EQ(ended.warnings,
-            std::vector<std::string>({"lr is no key of PLANWRIGHT_REPORT; peak_byte is no key of "
-                                      "PLANWRIGHT_REPORT; did you mean peak_bytes?"}));
+            std::vector<std::string>({"lr is no key of PLANWRIGHT_REPORT",
+                                      "peak_byte is no key of PLANWRIGHT_REPORT; did you mean "
+                                      "peak_bytes?"}));
   EXPECT_TRUE(contains(failure(report("\"step_time\": 1"), OutcomeKind::crashed),
                        "no time of a step: step_time is no key of PLANWRIGHT_REPORT; did you mean "
                        "step_time_s?"));
+}
+
+TEST_F(CommandProcess, ALossThatIsNoNumberIsNamed) {
+  const CommandOutcome ended =
+      run("for i in 1 2 3; do echo '{\"step\": '$i', \"time_s\": 1, \"loss\": \"'$i'\"}'; done > "
+          "\"$PLANWRIGHT_REPORT\"\n");
+  ASSERT_EQ(ended.outcome.kind(), OutcomeKind::ok);
+  EXPECT_EQ(ended.outcome.measurement()->losses, std::vector<double>{});
+  EXPECT_EQ(ended.warnings,
+            std::vector<std::string>{"loss must be a number, and is of the type string"});
 }
 
 TEST_F(CommandProcess, AReportMayCountItsStepsFromZero) {

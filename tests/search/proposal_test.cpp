@@ -132,6 +132,15 @@ TEST(Propose, PicksAndSaysWhy) {
   }
 }
 
+TEST(Propose, FiguresThatSayNothingAreNoReason) {
+  Figures unknown = figures(1, 3, 0.6);
+  unknown.memory_rel = 2.5;
+  const Ranking ranking = ranking_of({unknown, unknown});
+  const Evidence evidence = gather(space_of(2), {}, kScope);
+  EXPECT_EQ(propose(ranking, evidence, prune(ranking, evidence), kScope, 0)->why,
+            "nothing is known of the model yet");
+}
+
 TEST(Propose, NothingKeptNothingProposed) {
   EXPECT_FALSE(propose(ranking_of({}), gather({}, {}, kScope), {}, kScope, 0).has_value());
 }
@@ -236,6 +245,13 @@ TEST(Stop, WhenTheBudgetIsSpent) {
   EXPECT_EQ(budget_spent(budget, 2, 60), "the budget of 60 s is spent");
 }
 
+TEST(Stop, SaysWhetherAnythingWasRuledOut) {
+  EXPECT_EQ(nothing_to_gain({}, {}, {}),
+            "nothing is left to try: every legal candidate was measured");
+  EXPECT_EQ(nothing_to_gain({}, {.kept = {}, .dropped = {{"failed", 1}}}, {}),
+            "nothing is left to try: every legal candidate was measured or is ruled out");
+}
+
 TEST(Stop, WhenNothingUntriedIsLikelyToWin) {
   const Space space = space_of(3);
   const Budget budget;
@@ -250,7 +266,8 @@ TEST(Stop, WhenNothingUntriedIsLikelyToWin) {
   // 1.1 e^-0.02 is above 1 and dropped.
   EXPECT_EQ(reason(1.1, 0.10), std::nullopt);
   EXPECT_EQ(reason(1.05, 0.04), "no untried plan has more than a 5 % chance of being 2 % faster");
-  EXPECT_EQ(reason(1.1, 0.01), "every candidate was tried or ruled out");
+  EXPECT_EQ(reason(1.1, 0.01),
+            "nothing is left to try: every legal candidate was measured or is ruled out");
 }
 
 TEST(Stop, NotBeforeSomethingIsMeasuredOrRuledOut) {

@@ -112,7 +112,8 @@ TEST(Tune, EndsWithoutAWinnerWhenEverythingRunsOutOfMemory) {
   const Night made = tune_on(arena(), cluster, {});
   EXPECT_FALSE(made.plan.winner.has_value());
   EXPECT_TRUE(made.plan.runners_up.empty());
-  EXPECT_EQ(made.plan.stopped, "every candidate was tried or ruled out");
+  EXPECT_EQ(made.plan.stopped,
+            "nothing is left to try: every legal candidate was measured or is ruled out");
   EXPECT_EQ(made.plan.dropped.at("out_of_memory"), static_cast<int>(made.trials.size()));
   EXPECT_EQ(made.plan.error_before, std::nullopt);
   EXPECT_LE(made.trials.size(), arena().space.legal.size());

@@ -73,8 +73,8 @@ std::string path_of(const EmitRequest& request, const std::string& name) {
 
 NamedValues values_of(const EmitRequest& request) {
   NamedValues values = named_values(request.plan.problem, request.plan.candidate);
-  values.emplace_back(launcher::kStepsName,
-                      request.steps == 0 ? kStepsPlaceholder : std::to_string(request.steps));
+  values.emplace_back(launcher::kStepsName, request.steps == 0 ? launcher::kStepsPlaceholder
+                                                               : std::to_string(request.steps));
   return values;
 }
 
@@ -201,7 +201,7 @@ LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
     config.warnings.push_back(
         fmt::format("{{steps}} is no part of a plan: give --steps N, or put the steps that you "
                     "train in the place of {}",
-                    kStepsPlaceholder));
+                    launcher::kStepsPlaceholder));
   }
   if (has_several_nodes(request)) {
     config.warnings.push_back(

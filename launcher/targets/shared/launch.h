@@ -13,7 +13,6 @@ namespace planwright::targets {
 constexpr const char* kScriptPlaceholder = "YOUR_SCRIPT.py";
 constexpr const char* kHeadNodePlaceholder = "HEAD_NODE";
 constexpr int kPort = 29500;
-constexpr const char* kStepsPlaceholder = "STEPS";
 /// The folder of states that are offloaded to a disk.
 constexpr const char* kNvmePlaceholder = "/local_nvme";
 
