@@ -30,6 +30,7 @@ constexpr Entry kEntries[] = {
     {"tune", "find the fastest candidate that really fits, by probing", run_tune},
     {"emit", "the launch configuration of a plan", run_emit},
     {"history", "what was measured before", run_history},
+    {"score", "how far predictions are from published measurements", run_score},
     {"devices", "the accelerators that are known", run_devices},
     {"models", "the models that are known", run_models},
     {"doctor", "what works on this machine", run_doctor},

@@ -74,8 +74,9 @@ void refuse_useless(const Settings& settings, const launcher::Target& target) {
   }
 }
 
-/// Everything but the workload, which needs to know the candidate first.
-ProblemInput read_frame(const Settings& settings) {
+/// Everything but the workload, which needs to know the candidate first. The model is what the
+/// settings name, unless there is one.
+ProblemInput read_frame(const Settings& settings, const ModelSpec* model = nullptr) {
   ProblemInput input;
   const Setting* target = settings.find(Table::job, "target");
   input.user = read_user_command(settings);
@@ -86,7 +87,7 @@ ProblemInput read_frame(const Settings& settings) {
   input.problem.target = input.traits().name;
   input.problem.target_version = input.traits().version;
   input.problem.traits_revision = input.traits().revision;
-  input.problem.model = read_model(settings, input.traits());
+  input.problem.model = model != nullptr ? *model : read_model(settings, input.traits());
   ClusterInput cluster = read_cluster(settings);
   input.problem.cluster = std::move(cluster.cluster);
   require_own_threads(settings, input.problem.cluster);
@@ -228,20 +229,28 @@ OneCandidate read_plan(const Settings& settings, const Setting& file) {
   return one;
 }
 
-}  // namespace
-
-OneCandidate read_one_candidate(const Settings& settings) {
-  if (const Setting* plan = settings.find(Table::candidate, "plan")) {
-    return read_plan(settings, *plan);
-  }
-  OneCandidate one;
-  one.input = read_frame(settings);
+/// [candidate] and what it is to do, for the rest of the problem.
+OneCandidate read_axes(const Settings& settings, ProblemInput frame) {
+  OneCandidate one{.input = std::move(frame), .candidate = {}};
   one.candidate =
       read_candidate(settings, one.input.problem.cluster.devices(), one.input.traits().knobs);
   const std::int64_t at_once = std::int64_t{one.candidate.dp} * one.candidate.micro_batch;
   read_job(settings, at_once, one.input);
   require_sound_input(one.input.problem, settings);
   return one;
+}
+
+}  // namespace
+
+OneCandidate read_one_candidate(const Settings& settings) {
+  if (const Setting* plan = settings.find(Table::candidate, "plan")) {
+    return read_plan(settings, *plan);
+  }
+  return read_axes(settings, read_frame(settings));
+}
+
+OneCandidate read_one_candidate(const Settings& settings, const ModelSpec& model) {
+  return read_axes(settings, read_frame(settings, &model));
 }
 
 ManyCandidates read_many_candidates(const Settings& settings) {

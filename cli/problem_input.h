@@ -36,6 +36,8 @@ struct OneCandidate {
   std::string place{};  ///< "FILE: candidate: " of a plan file, for messages; else empty
 };
 OneCandidate read_one_candidate(const Settings& settings);
+/// The same of [candidate], for a model that no name and no file gives.
+OneCandidate read_one_candidate(const Settings& settings, const ModelSpec& model);
 
 /// For plan and tune: many, from [space], and how long to look.
 struct ManyCandidates {

@@ -12,6 +12,7 @@ int run_probe(const Arguments& arguments);
 int run_tune(const Arguments& arguments);
 int run_emit(const Arguments& arguments);
 int run_history(const Arguments& arguments);
+int run_score(const Arguments& arguments);
 int run_devices(const Arguments& arguments);
 int run_models(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);

@@ -7,6 +7,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "estimator/normal.h"
@@ -77,7 +78,7 @@ constexpr double kReservedNoise = 0.045;
 
 /// The weighted residuals: one per coefficient (its prior), one per fact.
 struct Residuals {
-  const ClusterSpec* cluster = nullptr;
+  std::vector<const ClusterSpec*> clusters;  ///< one per trial
   const Parameters* parameters = nullptr;
   const Observations* seen = nullptr;
   std::vector<double> weights;  ///< of the facts
@@ -105,7 +106,8 @@ struct Residuals {
   T log_predicted(const Fact& fact, const Values<T>& values) const {
     using std::log;
     const Quantities& q = seen->quantities[fact.trial];
-    if (fact.what == Fact::What::time) return log(time_terms(q, *cluster, values).total());
+    const ClusterSpec& cluster = *clusters[fact.trial];
+    if (fact.what == Fact::What::time) return log(time_terms(q, cluster, values).total());
     if (fact.what == Fact::What::states) return log(state_bytes(q, values));
     const T allocated =
         fact.phase ? phase_peak(q.stages[fact.stage].phases[static_cast<std::size_t>(*fact.phase)],
@@ -117,7 +119,7 @@ struct Residuals {
     if (fact.what == Fact::What::reserved) {
       return log(T(allocated + fragmentation_bytes(allocated, preallocated, values)));
     }
-    return log(device_bytes(allocated, preallocated, cluster->devices() > 1, values));
+    return log(device_bytes(allocated, preallocated, cluster.devices() > 1, values));
   }
 
   double noise(Fact::What what) const {
@@ -210,6 +212,63 @@ Calibration posterior(const Calibration& prior, const Residuals& residuals, cons
   return learned;
 }
 
+/// Trials of one problem have one cluster.
+std::vector<const ClusterSpec*> alike(const Observations& seen, const ClusterSpec& cluster) {
+  return std::vector<const ClusterSpec*>(seen.quantities.size(), &cluster);
+}
+
+Calibration fitted(const Calibration& prior, const Observations& seen,
+                   std::vector<const ClusterSpec*> clusters) {
+  if (seen.facts.empty()) return prior;
+  const Parameters parameters(prior);
+  Residuals residuals{.clusters = std::move(clusters),
+                      .parameters = &parameters,
+                      .seen = &seen,
+                      .weights = std::vector<double>(seen.facts.size(), 1.0),
+                      .time_noise = prior.time_noise,
+                      .memory_noise = prior.memory_noise};
+  // Twice: the noise of the first fit is the yardstick of the second.
+  const Vector first = solve(residuals);
+  const double time_noise = noise_after(residuals, first, Fact::What::time, prior.time_noise);
+  const double memory_noise =
+      noise_after(residuals, first, Fact::What::allocated, prior.memory_noise);
+  residuals.time_noise = time_noise;
+  residuals.memory_noise = memory_noise;
+  const Vector x = solve(residuals);
+
+  Calibration learned = posterior(prior, residuals, x);
+  learned.time_noise = time_noise;
+  learned.memory_noise = memory_noise;
+  learned.observations = static_cast<int>(seen.quantities.size());
+  return learned;
+}
+
+/// Uncorrelated, as every prior is.
+void spread_by_prior(Calibration& prior) {
+  const std::size_t n = prior.coefficients.size();
+  prior.covariance.assign(n * n, 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    prior.covariance[i * n + i] = std::pow(prior.coefficients[i].prior_sd, 2);
+  }
+}
+
+/// Every coefficient that applies to any of the problems, as the first of them believes it.
+Calibration prior_of_all(const TargetTraits& traits, const std::vector<Evidence>& evidence) {
+  Calibration all;
+  for (const Evidence& each : evidence) {
+    const Calibration prior = prior_calibration(each.problem, traits, std::nullopt);
+    if (all.coefficients.empty()) all = prior;
+    for (const Coefficient& c : prior.coefficients) {
+      const bool known =
+          std::any_of(all.coefficients.begin(), all.coefficients.end(),
+                      [&](const Coefficient& other) { return other.name == c.name; });
+      if (!known) all.coefficients.push_back(c);
+    }
+  }
+  spread_by_prior(all);
+  return all;
+}
+
 std::optional<double> median(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -222,7 +281,7 @@ std::optional<double> median_error(const Problem& problem, const TargetTraits& t
                                    const Calibration& calibration, const std::vector<Trial>& trials,
                                    Fact::What what) {
   const Observations seen = observations_of(problem, traits, trials);
-  const Residuals residuals{.cluster = &problem.cluster,
+  const Residuals residuals{.clusters = alike(seen, problem.cluster),
                             .parameters = nullptr,
                             .seen = &seen,
                             .weights = {},
@@ -251,39 +310,30 @@ Calibration prior_calibration(const Problem& problem, const TargetTraits& traits
     earlier[term] = natural(made.transform, made.value);
   }
   if (traits.stand_in_kernels) prior.memory_noise = kStandInMemoryNoise;
-  const std::size_t n = prior.coefficients.size();
-  prior.covariance.assign(n * n, 0.0);
-  for (std::size_t i = 0; i < n; ++i) {
-    prior.covariance[i * n + i] = std::pow(prior.coefficients[i].prior_sd, 2);
-  }
+  spread_by_prior(prior);
   return prior;
 }
 
 Calibration calibrate(const Problem& problem, const TargetTraits& traits, const Calibration& prior,
                       const std::vector<Trial>& trials) {
   const Observations seen = observations_of(problem, traits, trials);
-  if (seen.facts.empty()) return prior;
-  const Parameters parameters(prior);
-  Residuals residuals{.cluster = &problem.cluster,
-                      .parameters = &parameters,
-                      .seen = &seen,
-                      .weights = std::vector<double>(seen.facts.size(), 1.0),
-                      .time_noise = prior.time_noise,
-                      .memory_noise = prior.memory_noise};
-  // Twice: the noise of the first fit is the yardstick of the second.
-  const Vector first = solve(residuals);
-  const double time_noise = noise_after(residuals, first, Fact::What::time, prior.time_noise);
-  const double memory_noise =
-      noise_after(residuals, first, Fact::What::allocated, prior.memory_noise);
-  residuals.time_noise = time_noise;
-  residuals.memory_noise = memory_noise;
-  const Vector x = solve(residuals);
+  return fitted(prior, seen, alike(seen, problem.cluster));
+}
 
-  Calibration learned = posterior(prior, residuals, x);
-  learned.time_noise = time_noise;
-  learned.memory_noise = memory_noise;
-  learned.observations = static_cast<int>(seen.quantities.size());
-  return learned;
+Calibration calibrate_across(const TargetTraits& traits, const std::vector<Evidence>& evidence) {
+  const Calibration prior = prior_of_all(traits, evidence);
+  Observations seen;
+  std::vector<const ClusterSpec*> clusters;
+  for (const Evidence& each : evidence) {
+    Observations one = observations_of(each.problem, traits, {each.trial});
+    for (Fact& fact : one.facts) {
+      fact.trial += seen.quantities.size();
+      seen.facts.push_back(fact);
+    }
+    std::move(one.quantities.begin(), one.quantities.end(), std::back_inserter(seen.quantities));
+    clusters.resize(seen.quantities.size(), &each.problem.cluster);
+  }
+  return fitted(prior, seen, clusters);
 }
 
 std::optional<double> median_time_error(const Problem& problem, const TargetTraits& traits,

@@ -24,6 +24,21 @@ Calibration prior_calibration(const Problem& problem, const TargetTraits& traits
 Calibration calibrate(const Problem& problem, const TargetTraits& traits, const Calibration& prior,
                       const std::vector<Trial>& trials);
 
+/// A trial beside the problem that it is of.
+struct Evidence {
+  Problem problem;
+  Trial trial;
+};
+
+/// What trials of any problems of one target teach together, beyond the data sheets' priors: every
+/// coefficient is as many standard deviations of its own prior off in each of them.
+Calibration calibrate_across(const TargetTraits& traits, const std::vector<Evidence>& evidence);
+
+/// `prior` moved and narrowed as `learned` was against its own prior, coefficient by coefficient:
+/// how what is learned from other problems of the target is handed on. A coefficient that `learned`
+/// does not have stays as it is.
+Calibration transferred(const Calibration& learned, const Calibration& prior);
+
 /// Median of |log(measured / predicted)| over the trials that `calibrate` learns from; absent when
 /// there is none.
 std::optional<double> median_time_error(const Problem& problem, const TargetTraits& traits,

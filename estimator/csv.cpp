@@ -8,9 +8,10 @@
 namespace planwright::estimator {
 namespace {
 
-/// Takes one line off `text` and splits it.
-std::vector<std::string> take_record(std::string_view& text) {
-  std::vector<std::string> cells(1);
+/// Takes one record off `text`.
+CsvRecord take_record(std::string_view& text) {
+  CsvRecord record{.cells = std::vector<std::string>(1)};
+  auto& cells = record.cells;
   bool quoted = false;
   std::size_t i = 0;
   for (; i < text.size() && (quoted || text[i] != '\n'); ++i) {
@@ -26,22 +27,43 @@ std::vector<std::string> take_record(std::string_view& text) {
       cells.back() += c;
     }
   }
+  record.open_quote = quoted;
   text.remove_prefix(std::min(i + 1, text.size()));
-  return cells;
+  return record;
+}
+
+bool is_empty(const CsvRecord& record) {
+  return record.cells.size() == 1 && record.cells.front().empty();
 }
 
 }  // namespace
 
-Csv::Csv(std::string_view text, std::string name) : name_(std::move(name)) {
-  columns_ = take_record(text);
+std::vector<CsvRecord> csv_records(std::string_view text) {
+  std::vector<CsvRecord> records;
+  std::size_t line = 1;
   while (!text.empty()) {
-    auto cells = take_record(text);
-    if (cells.size() != columns_.size()) {
-      throw std::logic_error(name_ + ": row " + std::to_string(rows_.size() + 2) + " has " +
-                             std::to_string(cells.size()) + " cells, not " +
+    const std::string_view before = text;
+    CsvRecord record = take_record(text);
+    record.line = line;
+    const std::string_view taken = before.substr(0, before.size() - text.size());
+    line += static_cast<std::size_t>(std::count(taken.begin(), taken.end(), '\n'));
+    if (!is_empty(record)) records.push_back(std::move(record));
+  }
+  return records;
+}
+
+Csv::Csv(std::string_view text, std::string name) : name_(std::move(name)) {
+  for (CsvRecord& record : csv_records(text)) {
+    if (columns_.empty()) {
+      columns_ = std::move(record.cells);
+      continue;
+    }
+    if (record.cells.size() != columns_.size()) {
+      throw std::logic_error(name_ + ": line " + std::to_string(record.line) + " has " +
+                             std::to_string(record.cells.size()) + " cells, not " +
                              std::to_string(columns_.size()));
     }
-    rows_.push_back(std::move(cells));
+    rows_.push_back(std::move(record.cells));
   }
 }
 

@@ -8,7 +8,17 @@
 
 namespace planwright::estimator {
 
-/// A table of text with named columns. RFC 4180: cells may be quoted, quotes inside doubled.
+/// One record of a CSV text. RFC 4180: cells may be quoted, quotes inside doubled.
+struct CsvRecord {
+  std::size_t line = 0;  ///< that it begins in, from 1; quoted cells may go over several
+  std::vector<std::string> cells;
+  bool open_quote = false;  ///< the text ended inside a quoted cell
+};
+
+/// All of them; lines with nothing in them are left out.
+std::vector<CsvRecord> csv_records(std::string_view text);
+
+/// A table of text with named columns.
 class Csv {
  public:
   /// `name` stands in the std::logic_error that a malformed shipped table is.

@@ -46,8 +46,8 @@ TEST_F(CommandProcess, SaysWhatItIs) {
 }
 
 TEST_F(CommandProcess, HelpsWithAnExampleOnEveryVerb) {
-  for (const char* verb :
-       {"estimate", "plan", "probe", "tune", "emit", "history", "devices", "models", "doctor"}) {
+  for (const char* verb : {"estimate", "plan", "probe", "tune", "emit", "history", "score",
+                           "devices", "models", "doctor"}) {
     const CommandResult result = run(std::string(verb) + " --help");
     EXPECT_EQ(result.code, 0) << verb;
     EXPECT_EQ(result.err, "") << verb;

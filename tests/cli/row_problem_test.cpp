@@ -1,0 +1,365 @@
+#include "cli/row_problem.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "cli/row_words.h"
+#include "cli/targets.h"
+#include "estimator/devices.h"
+#include "tests/support/fault.h"
+
+/// What a row of a published table is taken for.
+namespace planwright::testing {
+namespace {
+
+using cli::MeasuredRow;
+using Cells = std::map<std::string, std::string>;
+
+/// Llama 2 7B, fully sharded over 8 devices by FSDP.
+const Cells kBase{
+    {"model", "some Llama"}, {"layers", "32"},    {"hidden", "4096"},   {"heads", "32"},
+    {"kv_heads", "32"},      {"ffn", "11008"},    {"vocab", "32000"},   {"tied", "0"},
+    {"act", "swiglu"},       {"seq_len", "2048"}, {"n_gpus", "8"},      {"gpu", "A100-SXM4-80GB"},
+    {"framework", "fsdp"},   {"zero", "3"},       {"micro_batch", "2"}, {"precision", "bf16"}};
+
+/// The base with other cells; an empty one is not filled in.
+MeasuredRow row_with(const Cells& changed) {
+  Cells cells = kBase;
+  for (const auto& [column, text] : changed) cells[column] = text;
+  MeasuredRow row;
+  row.id = "a";
+  for (const auto& [column, text] : cells) {
+    if (!text.empty()) row.set(column, text);
+  }
+  return row;
+}
+
+cli::RowProblem problem_with(const Cells& changed) { return cli::problem_of(row_with(changed)); }
+
+Candidate candidate_with(const Cells& changed) { return problem_with(changed).one.candidate; }
+Problem spec_with(const Cells& changed) { return problem_with(changed).one.input.problem; }
+ModelSpec model_with(const Cells& changed) { return spec_with(changed).model; }
+
+bool assumes(const cli::RowProblem& problem, const std::string& what) {
+  return std::find(problem.assumed.begin(), problem.assumed.end(), what) != problem.assumed.end();
+}
+
+TEST(RowProblem, HasWhatTheRowSays) {
+  const cli::RowProblem made = problem_with({{"gpus_per_node", "4"}, {"grad_accum", "4"}});
+  const Problem& problem = made.one.input.problem;
+  EXPECT_EQ(problem.target, "fsdp");
+  EXPECT_EQ(problem.cluster.device.name, "A100-SXM4-80GB");
+  EXPECT_EQ(problem.cluster.devices(), 8);
+  EXPECT_EQ(problem.cluster.per_node, 4);
+  EXPECT_EQ(problem.workload.seq, 2048);
+  EXPECT_EQ(problem.workload.global_batch, 64);
+  EXPECT_EQ(problem.workload.precision, Precision::bf16);
+  EXPECT_EQ(problem.workload.headroom.fraction, 0);
+  const Candidate& candidate = made.one.candidate;
+  EXPECT_EQ(candidate.dp, 8);
+  EXPECT_EQ(candidate.zero, 3);
+  EXPECT_EQ(candidate.micro_batch, 2);
+  EXPECT_EQ(candidate.attention, AttentionKernel::flash);
+}
+
+TEST(RowProblem, SaysWhatWasAssumed) {
+  const cli::RowProblem made = problem_with({});
+  for (const char* what : {"tp 1", "dp 8", "grad_accum 1", "optimizer adamw", "recompute none",
+                           "offload none", "flash 1", "global_batch 16"}) {
+    EXPECT_TRUE(assumes(made, what)) << what;
+  }
+  EXPECT_FALSE(assumes(made, "zero 3"));
+  EXPECT_TRUE(assumes(problem_with({{"zero", ""}}), "zero 3"));
+  EXPECT_TRUE(assumes(problem_with({{"compile", "1"}}), "compile changes nothing"));
+}
+
+TEST(RowProblem, DoesNotDependOnWhatWasMeasured) {
+  const Problem plain = spec_with({});
+  const Problem measured = spec_with({{"peak_mem_gib", "12"},
+                                      {"mem_kind", "reserved"},
+                                      {"outcome", "oom"},
+                                      {"tokens_s_gpu", "100"},
+                                      {"step_time_s", "3"},
+                                      {"notes", "anything"}});
+  EXPECT_EQ(plain, measured);
+}
+
+TEST(RowProblem, TakesTheAxesOfTheRow) {
+  EXPECT_EQ(candidate_with({{"framework", "torchtitan"}, {"tp", "2"}, {"pp", "2"}}).dp, 2);
+  EXPECT_EQ(candidate_with({{"framework", "torchtitan"}, {"tp", "2"}, {"sp", "1"}}).sp, true);
+  EXPECT_EQ(candidate_with({{"vpp", "2"}, {"pp", "2"}}).schedule, Schedule::interleaved);
+  EXPECT_EQ(candidate_with({{"ep", "4"}}).ep, 4);
+  EXPECT_EQ(candidate_with({{"cp", "2"}}).cp, 2);
+  EXPECT_EQ(candidate_with({{"flash", "0"}}).attention, AttentionKernel::eager);
+  EXPECT_EQ(recompute_text(candidate_with({{"recompute", "full"}}).recompute), "full");
+  EXPECT_EQ(recompute_text(candidate_with({{"recompute", "layers:8"}}).recompute), "first:8");
+  EXPECT_EQ(recompute_text(candidate_with({{"recompute", "selective"}}).recompute), "selective");
+  EXPECT_EQ(offload_text(candidate_with({{"offload", "param+optimizer"}}).offload),
+            "optimizer+params");
+  EXPECT_EQ(offload_text(candidate_with({{"offload", "activation"}}).offload), "activations");
+}
+
+TEST(RowProblem, FindsTheThirdOfThreeNumbers) {
+  EXPECT_EQ(candidate_with({{"n_gpus", ""}, {"dp", "4"}}).dp, 4);
+  EXPECT_EQ(spec_with({{"n_gpus", ""}, {"dp", "4"}}).cluster.devices(), 4);
+  const Cells batch{{"micro_batch", ""}, {"global_batch", "64"}, {"grad_accum", "4"}};
+  EXPECT_EQ(candidate_with(batch).micro_batch, 2);
+  EXPECT_EQ(spec_with({{"global_batch", "64"}}).workload.global_batch, 64);
+}
+
+TEST(RowProblem, TakesTheJobFromTheAdapters) {
+  EXPECT_EQ(spec_with({}).workload.job, Job::pretrain);
+  const Cells lora{{"lora_rank", "16"}, {"lora_targets", "q,v,o"}};
+  EXPECT_EQ(spec_with(lora).workload.job, Job::lora);
+  EXPECT_EQ(spec_with(lora).model.lora.rank, 16);
+  EXPECT_EQ(spec_with(lora).model.lora.targets.size(), 3u);
+  Cells qlora = lora;
+  qlora["quant"] = "nf4-dq";
+  EXPECT_EQ(spec_with(qlora).workload.job, Job::qlora);
+  const Cells all{{"lora_rank", "8"}, {"lora_targets", "all-linear"}};
+  EXPECT_EQ(spec_with(all).model.lora.targets.size(), 7u);
+}
+
+TEST(RowProblem, TakesTypesThatTheTargetMayHaveAlready) {
+  EXPECT_EQ(spec_with({{"grad_dtype", "float32"}}).workload.recipe.gradient, DType::fp32);
+  const PrecisionRecipe usual = spec_with({}).workload.recipe;
+  ASSERT_EQ(usual.storage, DType::fp32);
+  EXPECT_EQ(spec_with({{"master_dtype", "fp32"}}).workload.recipe, usual);
+}
+
+TEST(RowProblem, TakesTheDeviceOfTheStatedMemory) {
+  const auto device = [](const char* gpu, const char* gigabytes) {
+    return spec_with({{"gpu", gpu}, {"gpu_mem_gb", gigabytes}}).cluster.device.name;
+  };
+  EXPECT_EQ(device("A100", "80"), "A100-PCIE-80GB");
+  EXPECT_EQ(device("A100", "40"), "A100-PCIE-40GB");
+  EXPECT_EQ(device("H100-80GB-SXM", ""), "H100-SXM5-80GB");
+  EXPECT_TRUE(assumes(problem_with({{"gpu", "A100"}, {"gpu_mem_gb", "80"}}), "gpu A100-PCIE-80GB"));
+}
+
+TEST(RowModel, IsThePresetOfThatNameWhereTheIntegersAgree) {
+  const Cells llama3{{"model", "meta-llama/Meta-Llama-3-8B"},
+                     {"layers", ""},
+                     {"hidden", "4096"},
+                     {"heads", ""},
+                     {"kv_heads", "8"},
+                     {"ffn", ""},
+                     {"vocab", ""},
+                     {"act", ""},
+                     {"tied", ""}};
+  const cli::RowProblem made = problem_with(llama3);
+  EXPECT_EQ(made.one.input.problem.model.layers(), 32);
+  EXPECT_EQ(made.one.input.problem.model.vocab, 128256);
+  EXPECT_TRUE(assumes(made, "the rest of the model as in llama-3-8b"));
+  for (const char* name : {"Llama 2 7 B", "Llama-2-7B (LoRA)", "NousResearch/Llama-2-7b-hf",
+                           "LLAMA2_7B", "Llama-7B"}) {
+    EXPECT_TRUE(assumes(problem_with({{"model", name}}), "the rest of the model as in llama-2-7b"))
+        << name;
+  }
+}
+
+TEST(RowModel, MayBeAPresetThatWasCutOrFilledUp) {
+  const ModelSpec model =
+      model_with({{"model", "Llama 2 7B"}, {"layers", "4"}, {"vocab", "32128"}, {"tied", "1"}});
+  EXPECT_EQ(model.name, "llama-2-7b");
+  EXPECT_EQ(model.layers(), 4);
+  EXPECT_EQ(model.vocab, 32128);
+  EXPECT_TRUE(model.tied_embeddings);
+}
+
+TEST(RowModel, IsMadeOfTheCellsWhereTheyDiffer) {
+  const ModelSpec model = model_with({{"model", "Llama 2 7B"}, {"hidden", "2048"}});
+  EXPECT_EQ(model.hidden, 2048);
+  EXPECT_EQ(model.block(0).head_dim, 64);
+}
+
+TEST(RowModel, HasTheBlockOfItsActivation) {
+  const BlockSpec llama = model_with({}).block(0);
+  EXPECT_EQ(llama.mlp, MlpKind::gated);
+  EXPECT_EQ(llama.activation, Activation::silu);
+  EXPECT_EQ(llama.norm, NormKind::rms_norm);
+  EXPECT_FALSE(llama.qkv_bias);
+  const ModelSpec gpt = model_with({{"act", "gelu"}});
+  EXPECT_EQ(gpt.block(0).mlp, MlpKind::plain);
+  EXPECT_EQ(gpt.block(0).norm, NormKind::layer_norm);
+  EXPECT_TRUE(gpt.block(0).mlp_bias);
+  EXPECT_EQ(gpt.positions, Positions::learned);
+  EXPECT_EQ(gpt.max_positions, 2048);
+  EXPECT_TRUE(assumes(problem_with({{"act", "gelu"}}),
+                      "blocks as GPT-2's: plain, layer_norm, learned positions, biases"));
+  EXPECT_EQ(model_with({{"act", "relu2"}}).block(0).activation, Activation::relu_squared);
+  EXPECT_EQ(model_with({{"act", "geglu"}}).block(0).mlp, MlpKind::gated);
+}
+
+TEST(RowModel, HasAsManyKeysAsQueriesUnlessItSaysOtherwise) {
+  EXPECT_EQ(model_with({{"kv_heads", ""}}).block(0).kv_heads, 32);
+  EXPECT_TRUE(assumes(problem_with({{"kv_heads", ""}}), "kv_heads 32"));
+}
+
+TEST(RowModel, HasExpertsOfTheWidthOfItsMlp) {
+  const auto moe = model_with({{"experts", "8"}, {"topk", "2"}}).block(0).moe;
+  ASSERT_TRUE(moe);
+  EXPECT_EQ(moe->experts, 8);
+  EXPECT_EQ(moe->top_k, 2);
+  EXPECT_EQ(moe->ffn, 11008);
+}
+
+struct Spelling {
+  const char* column;
+  const char* text;
+  std::function<bool(const cli::RowProblem&)> means;
+};
+
+TEST(RowAliases, MeanTheWordsOfTheCommandLine) {
+  const auto optimizer = [](OptimizerKind kind) {
+    return
+        [kind](const cli::RowProblem& p) { return p.one.input.problem.workload.optimizer == kind; };
+  };
+  const auto precision = [](Precision word) {
+    return
+        [word](const cli::RowProblem& p) { return p.one.input.problem.workload.precision == word; };
+  };
+  const auto target = [](const char* name) {
+    return [name](const cli::RowProblem& p) { return p.one.input.problem.target == name; };
+  };
+  const std::vector<Spelling> spellings{
+      {"optimizer", "adam", optimizer(OptimizerKind::adamw)},
+      {"optimizer", "Adam", optimizer(OptimizerKind::adamw)},
+      {"optimizer", "adamw_torch_fused", optimizer(OptimizerKind::adamw)},
+      {"optimizer", "adamw_bnb_8bit", optimizer(OptimizerKind::adam8bit)},
+      {"optimizer", "paged_adamw_8bit", optimizer(OptimizerKind::paged_adam8bit)},
+      {"optimizer", "adafactor", optimizer(OptimizerKind::adafactor)},
+      {"precision", "tf32", precision(Precision::fp32)},
+      {"precision", "bfloat16", precision(Precision::bf16)},
+      {"framework", "llm-foundry (composer FSDP)", target("fsdp")},
+      {"framework", "hf-trainer + fsdp", target("hf-trainer")},
+      {"framework", "ms-swift 2.x / hf-trainer", target("hf-trainer")},
+      {"framework", "hf-accelerate", target("accelerate")},
+  };
+  for (const Spelling& each : spellings) {
+    EXPECT_TRUE(each.means(problem_with({{each.column, each.text}})))
+        << each.column << " " << each.text;
+  }
+  EXPECT_EQ(cli::meaning("precision", "mxfp8"), "fp8");
+  EXPECT_EQ(cli::meaning("framework", "megatron (NeMo)"), "megatron");
+  EXPECT_EQ(cli::meaning("quant", "nf4-dq"), "nf4-dq");
+  EXPECT_EQ(cli::known_meaning("quant", "nf4-dq"), std::nullopt);
+}
+
+TEST(RowAliases, OfFrameworksMayChooseTheirEngine) {
+  const Candidate candidate = candidate_with({{"framework", "hf-trainer + deepspeed"}});
+  ASSERT_EQ(candidate.knobs.size(), 1u);
+  EXPECT_EQ(candidate.knobs.front(), (std::pair<std::string, std::string>("engine", "deepspeed")));
+}
+
+/// Spellings that stand in the tables and have no meaning here, on purpose.
+const std::map<std::string, std::set<std::string>> kUnmapped{
+    {"precision", {"nvfp4", "bf16 + fp8 head"}},
+    {"optimizer",
+     {"muon", "muon+adam", "galore-adamw", "adamw_torch_4bit", "q-galore-adamw8bit-per-layer",
+      "lora-fa", "paged_adamw_32bit", "q-apollo-mini", "anyprecision-adamw"}}};
+
+template <class Enum>
+bool is_mapped(const std::string& column, const std::string& text) {
+  return kUnmapped.at(column).count(text) > 0 ||
+         from_word<Enum>(cli::meaning(column, text)).has_value();
+}
+
+TEST(RowAliases, CoverTheShippedTables) {
+  for (const char* file : {"pretrain.csv", "finetune.csv"}) {
+    for (const MeasuredRow& row : cli::read_measured_rows(
+             std::string(PLANWRIGHT_SOURCE_DIR "/tests/data/measured/") + file)) {
+      const std::string gpu = row.text("gpu");
+      EXPECT_TRUE(gpu.empty() || !estimator::devices_named(gpu).empty()) << gpu;
+      const std::string act = row.text("act");
+      EXPECT_TRUE(act.empty() || cli::block_with(act) != nullptr) << act;
+      const std::string precision = row.text("precision");
+      EXPECT_TRUE(precision.empty() || is_mapped<Precision>("precision", precision)) << precision;
+      const std::string optimizer = row.text("optimizer");
+      EXPECT_TRUE(optimizer.empty() || is_mapped<OptimizerKind>("optimizer", optimizer))
+          << optimizer;
+    }
+  }
+}
+
+struct Skipped {
+  const char* name;
+  Cells changed;
+  const char* reason;  ///< its beginning
+};
+
+void PrintTo(const Skipped& each, std::ostream* out) { *out << each.name; }
+
+class SkippedRow : public ::testing::TestWithParam<Skipped> {};
+
+TEST_P(SkippedRow, SaysWhy) {
+  const InputFault fault = fault_of([] { problem_with(GetParam().changed); });
+  const std::string reason = InputError(fault).what();
+  EXPECT_TRUE(reason.starts_with(GetParam().reason)) << reason;
+}
+
+const Skipped kSkipped[] = {
+    {"Framework", {{"framework", ""}}, "missing column: framework"},
+    {"Gpu", {{"gpu", ""}}, "missing column: gpu"},
+    {"Gpus", {{"n_gpus", ""}}, "missing column: n_gpus"},
+    {"Length", {{"seq_len", ""}}, "missing column: seq_len"},
+    {"MicroBatch", {{"micro_batch", ""}}, "missing column: micro_batch"},
+    {"MicroBatchOfOne",
+     {{"micro_batch", ""}, {"global_batch", "8"}},
+     "missing column: micro_batch"},
+    {"Precision", {{"precision", ""}}, "missing column: precision"},
+    {"Layers", {{"layers", ""}}, "missing column: layers"},
+    {"Hidden", {{"hidden", ""}}, "missing column: hidden"},
+    {"Heads", {{"heads", ""}}, "missing column: heads"},
+    {"Width", {{"ffn", ""}}, "missing column: ffn"},
+    {"Vocabulary", {{"vocab", ""}}, "missing column: vocab"},
+    {"Tied", {{"tied", ""}}, "missing column: tied"},
+    {"Activation", {{"act", ""}}, "missing column: act"},
+    {"TopK", {{"experts", "8"}}, "missing column: topk"},
+    {"LoraRank", {{"lora_targets", "q,v"}}, "missing column: lora_rank"},
+    {"RankOfQuantised", {{"quant", "nf4"}}, "missing column: lora_rank"},
+    {"LoraTargets", {{"lora_rank", "8"}}, "missing column: lora_targets"},
+    {"UnstatedTargets",
+     {{"lora_rank", "8"}, {"lora_targets", "unstated"}},
+     "missing column: lora_targets"},
+    {"DeviceMemory",
+     {{"gpu", "A100"}},
+     "gpu = A100: names devices of different memory: A100-PCIE-40GB"},
+    {"UnknownTarget",
+     {{"framework", "colossalai"}},
+     "framework = colossalai: is not a target of this version"},
+    {"UnknownGpu", {{"gpu", "TPU v5"}}, "gpu = TPU v5: is not a device"},
+    {"UnknownOptimizer", {{"optimizer", "muon"}}, "optimizer = muon: must be one of adamw"},
+    {"UnknownPrecision", {{"precision", "nvfp4"}}, "precision = nvfp4: must be one of fp64"},
+    {"UnknownActivation", {{"act", "mish"}}, "act = mish: must be one of swiglu"},
+    {"UnknownRecompute", {{"recompute", "some"}}, "recompute = some: "},
+    {"UnknownOffload", {{"offload", "weights"}}, "offload = weights: "},
+    {"UnknownModule",
+     {{"lora_rank", "8"}, {"lora_targets", "q,experts"}},
+     "lora_targets = experts: must be some of q_proj"},
+    {"UnknownQuant",
+     {{"lora_rank", "8"}, {"lora_targets", "q"}, {"quant", "aqlm-2bit"}},
+     "quant = aqlm-2bit: must be one of none, nf4"},
+    {"MasterType", {{"master_dtype", "bf16"}}, "master_dtype = bf16: must be fp32"},
+    {"PrecisionOfTarget",
+     {{"precision", "fp8"}},
+     "precision = fp8: is not a precision of target fsdp"},
+    {"HeadsDoNotDivide", {{"heads", "31"}}, "heads = 31: must divide hidden 4096"},
+    {"RanksAndDevices", {{"dp", "4"}}, "n_gpus = 8: is not tp 1 x pp 1 x cp 1 x dp 4"},
+    {"DegreesAndDevices", {{"tp", "3"}}, "n_gpus = 8: is not tp 3 x pp 1 x cp 1 x dp 2"},
+    {"MoreDegreesThanDevices", {{"tp", "16"}}, "n_gpus = 8: is not tp 16 x pp 1 x cp 1 x dp 0"},
+    {"BatchDoesNotGoUp",
+     {{"global_batch", "64"}, {"grad_accum", "3"}},
+     "grad_accum = 3: x micro_batch 2 x dp 8 is not global_batch 64"},
+    {"NodesAreNotWhole", {{"gpus_per_node", "3"}}, "gpus_per_node = 3: must divide n_gpus 8"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Rows, SkippedRow, ::testing::ValuesIn(kSkipped),
+                         [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace planwright::testing

@@ -1,0 +1,192 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "command.h"
+#include "tests/support/fault.h"
+
+/// The verb `score`, as a program.
+namespace planwright::testing {
+namespace {
+
+constexpr const char* kHeader =
+    "id,source,model,layers,hidden,heads,kv_heads,ffn,vocab,tied,act,seq_len,gpu,n_gpus,framework,"
+    "precision,zero,micro_batch,recompute,offload,peak_mem_gib,mem_kind,outcome\n";
+
+/// A Llama 2 7B on eight devices; `rest` are the cells from `framework` on.
+std::string row(const std::string& id, const std::string& rest) {
+  return id +
+         ",owner/name table,Llama 2 7B,32,4096,32,32,11008,32000,0,swiglu,2048,A100-SXM4-80GB,8," +
+         rest + "\n";
+}
+
+class ScoreProcess : public ::testing::Test {
+ protected:
+  ScoreProcess() {
+    folder_.put("rows.csv", kHeader + row("allocated", "fsdp,bf16,3,2,full,none,20,allocated,ok") +
+                                row("reserved", "fsdp,bf16,3,2,full,none,22,reserved,ok") +
+                                row("device", "fsdp,bf16,3,2,full,none,24,nvidia-smi,ok") +
+                                row("unmeasured", "fsdp,bf16,3,2,full,none,,,") +
+                                row("full", "fsdp,bf16,0,64,none,none,,,oom") +
+                                row("illegal", "hf-trainer,bf16,1,2,full,none,,,oom") +
+                                row("unplanned", "fsdp,bf16,1,2,full,none,20,allocated,ok") +
+                                row("broken", "fsdp,bf16,3,two,full,none,20,allocated,ok"));
+  }
+
+  CommandResult run(const std::string& line) { return run_command({folder_.path()}, words(line)); }
+
+  std::map<std::string, Json> scored(const std::string& line) {
+    const CommandResult result = run(line + " --json");
+    EXPECT_EQ(result.code, 0) << result.err;
+    std::map<std::string, Json> by_id;
+    for (const Json& json : json_lines(result.out)) by_id[json["id"]] = json;
+    return by_id;
+  }
+
+  const TestFolder folder_;
+};
+
+TEST_F(ScoreProcess, PrintsAJsonLineForEachRow) {
+  const auto rows = scored("score rows.csv");
+  ASSERT_EQ(rows.size(), 8u);
+  const Json& json = rows.at("allocated");
+  EXPECT_EQ(json["schema"], "planwright.score/1");
+  EXPECT_EQ(json["line"], 2);
+  EXPECT_EQ(json["status"], "ok");
+  EXPECT_EQ(json["target"], "fsdp");
+  EXPECT_EQ(json["verdict"], "fits");
+  EXPECT_GT(json["peak_allocated_bytes"].get<double>(), 0);
+  EXPECT_GT(json["peak_reserved_bytes"], json["peak_allocated_bytes"]);
+  EXPECT_GT(json["peak_device_bytes"], json["peak_reserved_bytes"]);
+  EXPECT_GT(json["step_time_s"].get<double>(), 0);
+  EXPECT_GT(json["tokens_per_second_per_device"].get<double>(), 0);
+  EXPECT_GT(json["fit_probability"].get<double>(), 0.9);
+  EXPECT_FALSE(json["assumed"].empty());
+}
+
+TEST_F(ScoreProcess, ComparesAPeakWithThePredictionOfItsKind) {
+  const auto rows = scored("score rows.csv");
+  const std::map<std::string, std::string> predictions{{"allocated", "peak_allocated_bytes"},
+                                                       {"reserved", "peak_reserved_bytes"},
+                                                       {"device", "peak_device_bytes"}};
+  for (const auto& [id, key] : predictions) {
+    const Json& json = rows.at(id);
+    const double expected = json[key].get<double>() / json["measured_bytes"].get<double>() - 1;
+    EXPECT_NEAR(json["error"].get<double>(), expected, 1e-12) << id;
+  }
+  EXPECT_EQ(rows.at("device")["mem_kind"], "nvidia-smi");
+  EXPECT_FALSE(rows.at("unmeasured").contains("error"));
+  EXPECT_FALSE(rows.at("unmeasured").contains("outcome"));
+  EXPECT_EQ(rows.at("full")["outcome"], "oom");
+}
+
+TEST_F(ScoreProcess, JudgesWhatIsTooLargeOrRefusedByTheFramework) {
+  const auto rows = scored("score rows.csv");
+  EXPECT_EQ(rows.at("full")["verdict"], "too_large");
+  EXPECT_LT(rows.at("full")["fit_probability"].get<double>(), 0.1);
+  const Json& illegal = rows.at("illegal");
+  EXPECT_EQ(illegal["status"], "ok");
+  EXPECT_EQ(illegal["verdict"], "invalid");
+  EXPECT_EQ(illegal["fit_probability"], 0);
+  EXPECT_TRUE(illegal["peak_allocated_bytes"].is_null());
+  EXPECT_NE(illegal["reason"].get<std::string>().find("zero 1 has no FSDP form"),
+            std::string::npos);
+}
+
+TEST_F(ScoreProcess, SkipsWhatItCannotAnswerAndSaysWhy) {
+  const CommandResult result = run("score rows.csv --json");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_NE(result.err.find("rows.csv: line 9, micro_batch = two: must be a whole number"),
+            std::string::npos)
+      << result.err;
+  const Json broken = json_lines(result.out).back();
+  EXPECT_EQ(broken["id"], "broken");
+  EXPECT_EQ(broken["status"], "skipped");
+  EXPECT_EQ(broken["reason"], "rows.csv: line 9, micro_batch = two: must be a whole number");
+  EXPECT_TRUE(broken["fit_probability"].is_null());
+  EXPECT_TRUE(broken["peak_allocated_bytes"].is_null());
+}
+
+TEST_F(ScoreProcess, SkipsWhatThisVersionDoesNotPlanFor) {
+  const Json json = scored("score rows.csv").at("unplanned");
+  EXPECT_EQ(json["status"], "skipped");
+  EXPECT_TRUE(json["verdict"].is_null());
+  EXPECT_EQ(json["reason"], "fsdp does not support zero 1; use zero 0, 2 or 3");
+}
+
+TEST_F(ScoreProcess, SumsUpForPeople) {
+  const CommandResult result = run("score rows.csv");
+  EXPECT_EQ(result.code, 0) << result.err;
+  for (const char* part : {"owner/name", "allocated", "reserved", "nvidia-smi", "median", "outcome",
+                           "too large", "skipped  because"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << " is not in " << result.out;
+  }
+}
+
+TEST_F(ScoreProcess, AnswersDifferentlyWithWhatOtherRowsHaveTaught) {
+  folder_.put("other.csv", kHeader + row("a", "fsdp,bf16,3,1,full,none,30,allocated,ok") +
+                               row("b", "fsdp,bf16,3,4,full,none,60,allocated,ok") +
+                               row("c", "fsdp,bf16,3,x,full,none,60,allocated,ok"));
+  const auto before = scored("score rows.csv");
+  const auto after = scored("score rows.csv --calibrate-on other.csv");
+  EXPECT_GT(after.at("allocated")["peak_allocated_bytes"],
+            before.at("allocated")["peak_allocated_bytes"]);
+  EXPECT_EQ(after.at("allocated")["step_time_s"], before.at("allocated")["step_time_s"]);
+  const CommandResult named = run("score rows.csv --calibrate-on other.csv");
+  EXPECT_NE(named.err.find("other.csv: line 4, micro_batch = x"), std::string::npos) << named.err;
+}
+
+TEST_F(ScoreProcess, GivesTheSameAnswersWithoutTheMeasurements) {
+  folder_.put("bare.csv", kHeader + row("allocated", "fsdp,bf16,3,2,full,none,,,") +
+                              row("full", "fsdp,bf16,0,64,none,none,,,") +
+                              row("illegal", "hf-trainer,bf16,1,2,full,none,,,"));
+  const auto rows = scored("score rows.csv");
+  for (const auto& [id, bare] : scored("score bare.csv")) {
+    for (const char* key : {"status", "verdict", "reason", "peak_allocated_bytes",
+                            "peak_device_bytes", "fit_probability"}) {
+      EXPECT_EQ(bare[key], rows.at(id)[key]) << id << " " << key;
+    }
+  }
+}
+
+TEST_F(ScoreProcess, TakesAFileWithoutRows) {
+  folder_.put("empty.csv", "id\n");
+  const CommandResult result = run("score empty.csv");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(run("score empty.csv --json").out, "");
+}
+
+struct Refused {
+  const char* name;
+  const char* arguments;
+  const char* fragment;
+};
+
+class ScoreInputProcess : public ::testing::TestWithParam<Refused> {};
+
+TEST_P(ScoreInputProcess, IsRefusedWithExitCode2) {
+  const TestFolder folder;
+  folder.put("typo.csv", "id,micro_batc\na,1\n");
+  folder.put("noid.csv", "tp\n1\n");
+  folder.put("good.csv", "id\na\n");
+  const CommandResult result = run_command({folder.path()}, words(GetParam().arguments));
+  EXPECT_EQ(result.code, 2) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find(GetParam().fragment), std::string::npos) << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows, ScoreInputProcess,
+    ::testing::Values(
+        Refused{"NoFile", "score", "ROWS.csv: is required"},
+        Refused{"MissingFile", "score none.csv", "none.csv: there is no such file"},
+        Refused{"TwoFiles", "score good.csv typo.csv", "one argument too many"},
+        Refused{"UnknownColumn", "score typo.csv", "did you mean micro_batch?"},
+        Refused{"WithoutId", "score noid.csv", "noid.csv: id: is a column"},
+        Refused{"OtherIsMissing", "score good.csv --calibrate-on none.csv", "none.csv: there is"},
+        Refused{"OtherIsWrong", "score good.csv --calibrate-on typo.csv", "typo.csv: column"},
+        Refused{"Flag", "score good.csv --calibrate rows.csv", "did you mean --calibrate-on?"}),
+    [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace planwright::testing
