@@ -241,14 +241,10 @@ TEST(MegatronTraits, RefuseWhatCanBeWrittenAndNotEstimated) {
          c.vpp = 2;
          c.schedule = Schedule::interleaved;
        }},
-      {"cp_supported", [](Problem&, Candidate& c) { ranks(c, 1, 1, 2); }},
-      {"ep_supported", [](Problem& p, Candidate& c) { add_experts(p, kExperts), c.ep = 2; }},
       {"hsdp_supported", [](Problem&, Candidate& c) { c.hsdp = 2; }},
       {"recompute_supported",
        [](Problem&, Candidate& c) { c.recompute.kind = RecomputeKind::selective; }},
       {"offload_supported", [](Problem&, Candidate& c) { c.offload.optimizer = true; }},
-      {"attention_supported", [](Problem&, Candidate& c) { c.attention = AttentionKernel::eager; }},
-      {"estimates_experts", [](Problem& p, Candidate&) { add_experts(p, kExperts); }},
       {"estimates_optimizer",
        [](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::sgd; }},
       {"estimates_query_norms", [](Problem& p, Candidate&) { block_of(p).qk_norm = true; }}};
