@@ -250,7 +250,7 @@ Calibration prior_calibration(const Problem& problem, const TargetTraits& traits
     const Coefficient& made = prior.coefficients.back();
     earlier[term] = natural(made.transform, made.value);
   }
-  if (traits.stand_in_kernels) prior.memory_noise = kStandInMemoryNoise;
+  if (applies(Term::activation_factor, problem, traits)) prior.memory_noise = kStandInMemoryNoise;
   const std::size_t n = prior.coefficients.size();
   prior.covariance.assign(n * n, 0.0);
   for (std::size_t i = 0; i < n; ++i) {
