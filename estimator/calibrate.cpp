@@ -309,7 +309,7 @@ Calibration prior_calibration(const Problem& problem, const TargetTraits& traits
     const Coefficient& made = prior.coefficients.back();
     earlier[term] = natural(made.transform, made.value);
   }
-  if (traits.stand_in_kernels) prior.memory_noise = kStandInMemoryNoise;
+  if (applies(Term::activation_factor, problem, traits)) prior.memory_noise = kStandInMemoryNoise;
   spread_by_prior(prior);
   return prior;
 }

@@ -128,8 +128,9 @@ bool applies(Term term, const Problem& problem, const TargetTraits& traits) {
     case Term::gemm_scratch:
       return kind == DeviceKind::cuda || bytes_of(compute) < bytes_of(accumulation_type(compute));
     case Term::work_factor:
-    case Term::activation_factor:
       return traits.stand_in_kernels;
+    case Term::activation_factor:
+      return traits.stand_in_kernels && traits.kernels(kind) != KernelSet::transformers;
     case Term::state_factor:
       return problem.model.stand_in;
     case Term::communicator:

@@ -121,7 +121,11 @@ TEST_P(FrameworkTraits, RefuseWhatCannotBeEstimatedYet) {
             traits().name == "torchtitan" ? "model_of_a_family" : "estimates_attention_sinks");
   EXPECT_EQ(refused([](Problem& p) { p.workload.recipe.state = DType::bf16; }), "estimates_types");
   EXPECT_NE(refused([](Problem& p) { p.workload.recipe.master = DType::fp16; }), "");
-  EXPECT_NE(refused([](Problem& p) { p.workload.job = Job::qlora; }), "");
+  EXPECT_NE(refused([](Problem& p) {
+              p.workload.job = Job::qlora;
+              p.cluster.device.kind = DeviceKind::cpu;
+            }),
+            "");
   EXPECT_NE(refused([](Problem& p) { p.workload.optimizer = OptimizerKind::adam8bit; }), "");
 }
 

@@ -68,6 +68,20 @@ TEST(HfTrainerEmit, TheCommandSaysWhatTheFileSays) {
   EXPECT_EQ(config.command.at(3), "train.py");
 }
 
+TEST(HfTrainerEmit, SaysHowModulesRun) {
+  auto asked = request();
+  asked.plan.candidate.knobs = {
+      {"engine", "fsdp1"}, {"transformers", "4.48"}, {"kernels", "liger"}, {"autocast", "off"}};
+  const YAML::Node file = yaml(emit(asked));
+  EXPECT_FALSE(file["bf16"].as<bool>());
+  EXPECT_TRUE(file["use_liger_kernel"].as<bool>());
+  EXPECT_EQ(file["optim"].as<std::string>(), "adamw_torch");
+  EXPECT_TRUE(file["gradient_checkpointing"].as<bool>()) << "its own, which is reentrant";
+  EXPECT_EQ(file["fsdp_config"]["version"].as<int>(), 1);
+  EXPECT_EQ(file["fsdp_config"]["reshard_after_forward"].as<std::string>(), "full_shard");
+  EXPECT_FALSE(file["fsdp_config"]["activation_checkpointing"].as<bool>());
+}
+
 TEST(HfTrainerEmit, CheckpointsByItselfWithoutFsdp) {
   auto asked = request();
   asked.plan.candidate.zero = 0;

@@ -25,12 +25,12 @@ bool uses_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspe
 
 /// Source: transformers training_args.py, OptimizerNames @ v5.23.0. bitsandbytes' 8-bit Adam does
 /// not step sharded tensors, torchao's does.
-const char* optim(OptimizerKind kind, bool sharded) {
+const char* optim(OptimizerKind kind, const Candidate& c) {
   switch (kind) {
     case OptimizerKind::adamw:
-      return "adamw_torch_fused";
+      return fuses_adamw(c) ? "adamw_torch_fused" : "adamw_torch";
     case OptimizerKind::adam8bit:
-      return sharded ? "adamw_torch_8bit" : "adamw_bnb_8bit";
+      return uses_fsdp(c) ? "adamw_torch_8bit" : "adamw_bnb_8bit";
     case OptimizerKind::paged_adam8bit:
       return "paged_adamw_8bit";
     case OptimizerKind::adafactor:
@@ -91,7 +91,7 @@ Json arguments(const EmitRequest& request) {
       {"bf16", autocasts(c) && compute == DType::bf16},
       {"fp16", autocasts(c) && compute == DType::fp16},
       {"gradient_checkpointing", c.recompute.kind == RecomputeKind::full && !checkpoints_itself(c)},
-      {"optim", optim(problem.workload.optimizer, uses_fsdp(c))},
+      {"optim", optim(problem.workload.optimizer, c)},
       {"max_grad_norm", 1.0},
       {"logging_steps", request.probe ? 1 : 10}};
   if (uses_liger(c)) json["use_liger_kernel"] = true;

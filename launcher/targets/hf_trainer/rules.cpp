@@ -84,6 +84,8 @@ Engine engine_of(const Candidate& candidate) {
       .value_or(Engine::fsdp2);
 }
 
+bool fuses_adamw(const Candidate& candidate) { return !checkpoints_reentrantly(candidate); }
+
 std::vector<Knob> emitted_knobs() {
   std::vector<Knob> knobs = module_knobs();
   knobs.insert(knobs.begin(), {kEngineKnob, all_words<Engine>(),

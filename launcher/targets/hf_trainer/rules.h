@@ -12,6 +12,10 @@ constexpr const char* kEngineKnob = "engine";
 
 Engine engine_of(const Candidate& candidate);
 
+/// Whether AdamW is the fused one: what is named for transformers 5. Those before it have torch's
+/// default.
+bool fuses_adamw(const Candidate& candidate);
+
 /// The engine, and how modules run.
 std::vector<Knob> emitted_knobs();
 

@@ -13,8 +13,6 @@ namespace {
 
 bool under_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
 bool under_fsdp1(const Candidate& c) { return engine_of(c) == Engine::fsdp1 && c.zero >= 2; }
-/// The fused AdamW is what the emitter names for transformers 5; those before had torch's default.
-bool fused_adamw(const Candidate& c) { return !checkpoints_reentrantly(c); }
 
 /// Its sgd is torch's without momentum, its AdamW the fused one that the emitter names. Source:
 /// huggingface/transformers src/transformers/trainer_optimizer.py @ v5.23.0.
@@ -22,7 +20,7 @@ TargetTraits make_traits() {
   TargetTraits traits = accelerate::states("hf-trainer", "5.23.0",
                                            {.under_deepspeed = under_deepspeed,
                                             .has_momentum = false,
-                                            .fused_adamw = fused_adamw,
+                                            .fused_adamw = fuses_adamw,
                                             .fsdp1 = under_fsdp1,
                                             .reentrant = checkpoints_reentrantly});
   traits.rules = joined({emit_rules(),
