@@ -6,6 +6,7 @@
 
 #include "launcher/command_silence.h"
 #include "launcher/own_words.h"
+#include "launcher/reported_exits.h"
 
 namespace planwright::launcher {
 namespace {
@@ -47,6 +48,11 @@ std::string first_error(const CommandEnd& end) {
   return "";
 }
 
+std::string told_of_killed(const LoggedCause& cause) {
+  const std::string who = cause.rank ? fmt::format("rank {}", *cause.rank) : "a process";
+  return fmt::format("the kernel ended {} for want of host memory", who);
+}
+
 class Diagnosis {
  public:
   Diagnosis(const CommandJob& job, const CommandEnd& end)
@@ -80,7 +86,9 @@ class Diagnosis {
 
   Outcome of_logged_memory() const {
     const LoggedFailure& failure = cause_->failure;
-    if (failure.kind == OutcomeKind::host_out_of_memory) return failed(failure.kind, told(*cause_));
+    if (failure.kind == OutcomeKind::host_out_of_memory) {
+      return failed(failure.kind, failure.killed ? told_of_killed(*cause_) : told(*cause_));
+    }
     const LoggedOutOfMemory said = failure.out_of_memory.value_or(LoggedOutOfMemory{});
     return {out_of_memory(cause_->rank.value_or(0), said), {}};
   }
@@ -104,18 +112,21 @@ class Diagnosis {
   Outcome of_bad_exit() const {
     const std::string error = first_error(end_);
     const std::string why = error.empty() ? logged_reason() : error;
-    return failed(kind_of_bad_exit(error),
-                  fmt::format("the command {}; {}{}", how_it_ended(*fate_), why, remedy(why)));
+    return failed(kind_of_bad_exit(error), fmt::format("the command {}{}{}{}", how_it_ended(*fate_),
+                                                       why.empty() ? "" : "; ", why, remedy(why)));
   }
 
   /// The script's words are in the log before those of its launcher, which knows more only of a
   /// signal.
   std::string logged_reason() const {
-    const bool signal = cause_ && cause_->failure.line.find("exitcode: -") != std::string::npos;
+    const std::vector<RankExit> exits = reported_exits(fate_->log_tail);
+    const RankExit* first = exits.empty() ? nullptr : &exits.front();
+    if (first != nullptr && first->code < 0) return told(*first);
     const bool own = cause_ && !is_of_report(cause_->failure.line, fate_->log_tail);
-    if (signal || own) return told(*cause_);
+    if (own) return told(*cause_);
     std::string words = own_words(fate_->log_tail);
     if (!words.empty()) return words;
+    if (first != nullptr) return told(*first);
     return cause_ ? told(*cause_) : last_line(fate_->log_tail);
   }
 
@@ -157,12 +168,7 @@ Outcome command_failure(const CommandJob& job, const CommandEnd& end) {
 }
 
 std::optional<LoggedCause> cause_of(const CommandEnd& end) {
-  auto cause = cause_in_log(end.log);
-  // Launchers whose ranks are killed with them take that for want of memory.
-  const bool killed_from_here = end.run.stopped_by != StoppedBy::nobody && !end.run.oom_killed;
-  const bool host = cause && cause->failure.kind == OutcomeKind::host_out_of_memory;
-  if (host && killed_from_here) return std::nullopt;
-  return cause;
+  return cause_in_log(end.log, end.run.oom_killed);
 }
 
 std::string told(const LoggedCause& cause) {

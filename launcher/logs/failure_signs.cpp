@@ -48,11 +48,12 @@ constexpr FailureSign kSigns[] = {
     {host_out_of_memory, "OOMKilled", any_level},
     {host_out_of_memory, "Some of your processes may have been killed by the cgroup out-of-memory"},
     {host_out_of_memory, "OUT_OF_MEMORY"},
-    {host_out_of_memory, "DataLoader worker {*}killed by signal: Killed"},
-    {host_out_of_memory, "(exitcode: -9) local_rank: {rank}"},
-    {host_out_of_memory, "Signal 9 (SIGKILL) received"},
-    {host_out_of_memory, "exit code 137"},
-    {host_out_of_memory, "exited with code 137"},
+    // Something was killed.
+    {crashed, "DataLoader worker {*}killed by signal: Killed", own, true},
+    {crashed, "(exitcode: -9) local_rank: {rank}", consequence, true},
+    {crashed, "Signal 9 (SIGKILL) received", consequence, true},
+    {crashed, "exit code 137", consequence, true},
+    {crashed, "exited with code 137", consequence, true},
     // A collective did not end. What a peer's end does to the others is told apart below.
     {hung, "Watchdog caught collective operation timeout", any_level},
     {hung, "milliseconds before timing out", any_level},
