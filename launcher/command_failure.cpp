@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "launcher/command_silence.h"
-#include "launcher/own_words.h"
-#include "launcher/reported_exits.h"
+#include "launcher/failure_words.h"
 
 namespace planwright::launcher {
 namespace {
@@ -39,13 +38,6 @@ OutOfMemory out_of_memory(int rank, const Said& said) {
 /// What an exception that nobody caught says is missing here, rather than wrong.
 bool names_missing_package(const std::string& text) {
   return text.find("ModuleNotFoundError") != text.npos || text.find("No module named") != text.npos;
-}
-
-std::string first_error(const CommandEnd& end) {
-  for (const ObservedProcess& process : end.observed) {
-    if (!process.error.empty()) return fmt::format("rank {}: {}", process.rank, process.error);
-  }
-  return "";
 }
 
 std::string told_of_killed(const LoggedCause& cause) {
@@ -110,24 +102,9 @@ class Diagnosis {
   }
 
   Outcome of_bad_exit() const {
-    const std::string error = first_error(end_);
-    const std::string why = error.empty() ? logged_reason() : error;
-    return failed(kind_of_bad_exit(error), fmt::format("the command {}{}{}{}", how_it_ended(*fate_),
-                                                       why.empty() ? "" : "; ", why, remedy(why)));
-  }
-
-  /// The script's words are in the log before those of its launcher, which knows more only of a
-  /// signal.
-  std::string logged_reason() const {
-    const std::vector<RankExit> exits = reported_exits(fate_->log_tail);
-    const RankExit* first = exits.empty() ? nullptr : &exits.front();
-    if (first != nullptr && first->code < 0) return told(*first);
-    const bool own = cause_ && !is_of_report(cause_->failure.line, fate_->log_tail);
-    if (own) return told(*cause_);
-    std::string words = own_words(fate_->log_tail);
-    if (!words.empty()) return words;
-    if (first != nullptr) return told(*first);
-    return cause_ ? told(*cause_) : last_line(fate_->log_tail);
+    const std::string why = failure_words(end_, cause_);
+    return failed(kind_of_bad_exit(), fmt::format("the command {}{}{}{}", how_it_ended(*fate_),
+                                                  why.empty() ? "" : "; ", why, remedy(why)));
   }
 
   /// Python: `No module named 'deepspeed.ops'`.
@@ -143,9 +120,9 @@ class Diagnosis {
         package);
   }
 
-  OutcomeKind kind_of_bad_exit(const std::string& error) const {
+  OutcomeKind kind_of_bad_exit() const {
     if (killed_for_memory(*fate_, end_.run.oom_killed)) return OutcomeKind::host_out_of_memory;
-    if (names_missing_package(error)) return OutcomeKind::environment;
+    if (names_missing_package(own_error(end_))) return OutcomeKind::environment;
     if (cause_ && !cause_->failure.consequence) return cause_->failure.kind;
     return kind_of_death(*fate_, end_.run.oom_killed);
   }
@@ -169,11 +146,6 @@ Outcome command_failure(const CommandJob& job, const CommandEnd& end) {
 
 std::optional<LoggedCause> cause_of(const CommandEnd& end) {
   return cause_in_log(end.log, end.run.oom_killed);
-}
-
-std::string told(const LoggedCause& cause) {
-  return cause.rank ? fmt::format("rank {}: {}", *cause.rank, cause.failure.line)
-                    : cause.failure.line;
 }
 
 bool is_memory(const LoggedCause& cause) {

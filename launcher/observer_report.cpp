@@ -139,6 +139,7 @@ void note(const Line& line, ObservedProcess& process) {
   } else if (kind == "end") {
     process.end = text(line, "reason");
     process.error = text(line, "error");
+    process.ended_unix_s = number(line, "time").value_or(0);
     const auto finite = line.find("finite");
     process.lost = finite != line.end() && finite->is_boolean() && !finite->get<bool>();
   }

@@ -179,6 +179,10 @@ TEST(CommandVerdict, SaysWhoseWordItGives) {
   EXPECT_EQ(detail("step 1\nfailed (exitcode: -11) local_rank: 0 (pid: 9)\n"),
             "the command ended with exit code 1; rank 0 was ended by signal 11")
       << "of a signal the script knows nothing";
+  EXPECT_EQ(detail("[rank0]: RuntimeError: Connection closed by peer\n"
+                   "failed (exitcode: 3) local_rank: 1 (pid: 9)\n"),
+            "the command ended with exit code 1; rank 1 ended with exit code 3")
+      << "what a peer's end explains yields to how the peer ended";
   EXPECT_EQ(detail("step 1\n" + kKilled),
             "the command ended with exit code 1; rank 0 was killed "
             "by signal 9");
