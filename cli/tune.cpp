@@ -113,16 +113,17 @@ std::vector<std::string> emit_command(const TuneResult& result, const launcher::
   return words;
 }
 
-std::int64_t distinct_candidates(const std::vector<Trial>& trials) {
+std::set<std::string> tried_hashes(const std::vector<Trial>& trials) {
   std::set<std::string> hashes;
   for (const Trial& trial : trials) hashes.insert(candidate_hash(trial.candidate));
-  return static_cast<std::int64_t>(hashes.size());
+  return hashes;
 }
 
 void tell_result(const ProblemInput& input, const Plan& plan, OpenStudy& study,
                  const Console& console) {
   TuneResult result{.plan = plan, .storage = study.store.path(), .study = study.ref.name};
-  result.tried = distinct_candidates(studies::conclusive_trials(study.store, study.ref));
+  result.tried = static_cast<std::int64_t>(
+      tried_hashes(studies::conclusive_trials(study.store, study.ref)).size());
   result.emit = emit_command(result, input.user);
   if (plan.winner) {
     result.launch =
@@ -164,21 +165,52 @@ std::string failure_text(const std::vector<Trial>& trials, const std::vector<Tri
       failed->number, old ? ", of an earlier run" : "", outcome_text(failed->outcome, Paint{}));
 }
 
-/// Why no plan was measured: nothing fits, or the world failed.
-Ending ending_without_plan(const ProblemInput& input, const search::Space& space,
-                           const Calibration& prior, const std::vector<Trial>& trials,
-                           const std::vector<Trial>& earlier) {
+/// Candidates that nothing rules out. Of a plan without a winner, so that none was measured.
+std::int64_t untried_candidates(const Plan& plan) {
+  std::int64_t left = plan.counted;
+  for (const auto& [reason, count] : plan.dropped) left -= count;
+  return left;
+}
+
+/// Of candidates that nobody tried nothing is said.
+std::string unfinished_text(const Plan& plan, const search::Space& space,
+                            const std::vector<Trial>& trials) {
+  const std::set<std::string> hashes = tried_hashes(trials);
+  const auto tried =
+      std::count_if(space.legal.begin(), space.legal.end(),
+                    [&](const Candidate& each) { return hashes.contains(candidate_hash(each)); });
+  if (tried == 0) return "no plan was measured: the budget was spent before a probe could end";
+  return fmt::format(
+      "no plan was measured: {} of {} {} tried, and ran out of memory; {}: allow more (--probes, "
+      "--time)",
+      tried, counted(static_cast<std::int64_t>(space.legal.size()), "candidate"),
+      tried == 1 ? "was" : "were", plan.stopped);
+}
+
+/// By the model, if there is one, else by measurement. Of a model that nobody knows the sizes are
+/// its stand-in's.
+std::string nothing_fits_text(const ProblemInput& input, const search::Space& space,
+                              const Calibration& prior, const std::vector<Trial>& trials) {
   const Problem& problem = input.problem;
-  const std::string failure = failure_text(trials, earlier);
-  if (!failure.empty()) return {kExitWorldFailed, failure};
+  if (problem.model.stand_in) return out_of_memory_text(problem, trials);
   const auto quantities = search::quantify(problem, input.traits(), space);
   const estimator::Pricer pricer(problem, input.traits(),
                                  estimator::calibrate(problem, input.traits(), prior, trials));
   const search::Ranking ranking = search::rank(space, quantities, pricer);
-  std::string message = infeasible_text(space, ranking, quantities, pricer);
-  if (message.empty()) message = out_of_memory_text(problem, trials);
+  const std::string message = infeasible_text(space, ranking, quantities, pricer);
+  return message.empty() ? out_of_memory_text(problem, trials) : message;
+}
+
+/// Why no plan was measured: the world failed, the budget was spent too early, or nothing fits.
+Ending ending_without_plan(const ProblemInput& input, const search::Space& space,
+                           const Calibration& prior, const Plan& plan,
+                           const std::vector<Trial>& trials, const std::vector<Trial>& earlier) {
+  const std::string failure = failure_text(trials, earlier);
+  if (!failure.empty()) return {kExitWorldFailed, failure};
+  if (untried_candidates(plan) > 0) return {kExitWorldFailed, unfinished_text(plan, space, trials)};
+  const std::string message = nothing_fits_text(input, space, prior, trials);
   if (!message.empty()) return {kExitNothingFeasible, message};
-  return {kExitWorldFailed, "no plan was measured: the budget was spent before a probe could end"};
+  return {kExitWorldFailed, "no plan was measured: " + plan.stopped};
 }
 
 /// What cannot be written down is refused before a study is made for it.
@@ -237,7 +269,7 @@ int run_tune(const Arguments& arguments) {
   if (!plan.host_failure.empty()) throw WorldError(plan.host_failure);
   if (plan.winner) return kExitDone;
   const Ending ending = ending_without_plan(
-      input, space, prior, studies::conclusive_trials(study.store, study.ref), study.history);
+      input, space, prior, plan, studies::conclusive_trials(study.store, study.ref), study.history);
   console.failure(ending.message);
   return ending.exit_code;
 }

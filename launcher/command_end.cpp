@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <csignal>
+
 namespace planwright::launcher {
 
 const RankFate* fate_of_command(const CommandEnd& end) {
@@ -14,9 +16,13 @@ bool ended_well(const CommandEnd& end) {
          end.run.stopped_by == StoppedBy::nobody && !end.run.supervisor_lost;
 }
 
+std::string how_it_ended(int code) {
+  if (code >= 0) return fmt::format("ended with exit code {}", code);
+  return fmt::format("was {} by signal {}", code == -SIGKILL ? "killed" : "ended", -code);
+}
+
 std::string how_it_ended(const RankFate& fate) {
-  if (fate.signal != 0) return fmt::format("ended by signal {}", fate.signal);
-  return fmt::format("ended with exit code {}", fate.code);
+  return how_it_ended(fate.signal != 0 ? -fate.signal : fate.code);
 }
 
 }  // namespace planwright::launcher

@@ -36,7 +36,8 @@ const RankFate* fate_of_command(const CommandEnd& end);
 /// By itself, and without a word of trouble.
 bool ended_well(const CommandEnd& end);
 
-/// "ended with exit code 3".
+/// "ended with exit code 3"; of -9 "was killed by signal 9".
+std::string how_it_ended(int code);
 std::string how_it_ended(const RankFate& fate);
 
 }  // namespace planwright::launcher

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "launcher/command_silence.h"
-#include "launcher/own_words.h"
+#include "launcher/failure_words.h"
 
 namespace planwright::launcher {
 namespace {
@@ -40,11 +40,9 @@ bool names_missing_package(const std::string& text) {
   return text.find("ModuleNotFoundError") != text.npos || text.find("No module named") != text.npos;
 }
 
-std::string first_error(const CommandEnd& end) {
-  for (const ObservedProcess& process : end.observed) {
-    if (!process.error.empty()) return fmt::format("rank {}: {}", process.rank, process.error);
-  }
-  return "";
+std::string told_of_killed(const LoggedCause& cause) {
+  const std::string who = cause.rank ? fmt::format("rank {}", *cause.rank) : "a process";
+  return fmt::format("the kernel ended {} for want of host memory", who);
 }
 
 class Diagnosis {
@@ -80,7 +78,9 @@ class Diagnosis {
 
   Outcome of_logged_memory() const {
     const LoggedFailure& failure = cause_->failure;
-    if (failure.kind == OutcomeKind::host_out_of_memory) return failed(failure.kind, told(*cause_));
+    if (failure.kind == OutcomeKind::host_out_of_memory) {
+      return failed(failure.kind, failure.killed ? told_of_killed(*cause_) : told(*cause_));
+    }
     const LoggedOutOfMemory said = failure.out_of_memory.value_or(LoggedOutOfMemory{});
     return {out_of_memory(cause_->rank.value_or(0), said), {}};
   }
@@ -102,21 +102,9 @@ class Diagnosis {
   }
 
   Outcome of_bad_exit() const {
-    const std::string error = first_error(end_);
-    const std::string why = error.empty() ? logged_reason() : error;
-    return failed(kind_of_bad_exit(error),
-                  fmt::format("the command {}; {}{}", how_it_ended(*fate_), why, remedy(why)));
-  }
-
-  /// The script's words are in the log before those of its launcher, which knows more only of a
-  /// signal.
-  std::string logged_reason() const {
-    const bool signal = cause_ && cause_->failure.line.find("exitcode: -") != std::string::npos;
-    const bool own = cause_ && !is_of_report(cause_->failure.line, fate_->log_tail);
-    if (signal || own) return told(*cause_);
-    std::string words = own_words(fate_->log_tail);
-    if (!words.empty()) return words;
-    return cause_ ? told(*cause_) : last_line(fate_->log_tail);
+    const std::string why = failure_words(end_, cause_);
+    return failed(kind_of_bad_exit(), fmt::format("the command {}{}{}{}", how_it_ended(*fate_),
+                                                  why.empty() ? "" : "; ", why, remedy(why)));
   }
 
   /// Python: `No module named 'deepspeed.ops'`.
@@ -132,9 +120,9 @@ class Diagnosis {
         package);
   }
 
-  OutcomeKind kind_of_bad_exit(const std::string& error) const {
+  OutcomeKind kind_of_bad_exit() const {
     if (killed_for_memory(*fate_, end_.run.oom_killed)) return OutcomeKind::host_out_of_memory;
-    if (names_missing_package(error)) return OutcomeKind::environment;
+    if (names_missing_package(own_error(end_))) return OutcomeKind::environment;
     if (cause_ && !cause_->failure.consequence) return cause_->failure.kind;
     return kind_of_death(*fate_, end_.run.oom_killed);
   }
@@ -157,17 +145,7 @@ Outcome command_failure(const CommandJob& job, const CommandEnd& end) {
 }
 
 std::optional<LoggedCause> cause_of(const CommandEnd& end) {
-  auto cause = cause_in_log(end.log);
-  // Launchers whose ranks are killed with them take that for want of memory.
-  const bool killed_from_here = end.run.stopped_by != StoppedBy::nobody && !end.run.oom_killed;
-  const bool host = cause && cause->failure.kind == OutcomeKind::host_out_of_memory;
-  if (host && killed_from_here) return std::nullopt;
-  return cause;
-}
-
-std::string told(const LoggedCause& cause) {
-  return cause.rank ? fmt::format("rank {}: {}", *cause.rank, cause.failure.line)
-                    : cause.failure.line;
+  return cause_in_log(end.log, end.run.oom_killed);
 }
 
 bool is_memory(const LoggedCause& cause) {

@@ -11,11 +11,8 @@ namespace planwright::launcher {
 /// ended.
 Outcome command_failure(const CommandJob& job, const CommandEnd& end);
 
-/// cause_in_log, but for what only says that the run was ended from here.
+/// cause_in_log, with what the kernel said of the run.
 std::optional<LoggedCause> cause_of(const CommandEnd& end);
-
-/// "rank 3: CUDA out of memory".
-std::string told(const LoggedCause& cause);
 
 bool is_memory(const LoggedCause& cause);
 

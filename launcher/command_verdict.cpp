@@ -9,6 +9,7 @@
 #include "launcher/command_measurement.h"
 #include "launcher/command_silence.h"
 #include "launcher/disturbance.h"
+#include "launcher/failure_words.h"
 
 namespace planwright::launcher {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/text_file.h"
+#include "launcher/logs/line_text.h"
 
 namespace planwright::launcher {
 namespace {
@@ -117,6 +118,14 @@ void note_step(ObservedStep step, ObservedProcess& process) {
   process.steps.push_back(std::move(step));
 }
 
+/// What a script wrote for a terminal, for a message.
+std::string one_line(std::string text) {
+  constexpr std::size_t kLongest = 2000;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::string storage;
+  return printable(without_escapes(text, storage), kLongest);
+}
+
 /// A forked process says `start` again, in a file of its own: what stands before it is its
 /// parent's.
 void note(const Line& line, ObservedProcess& process) {
@@ -138,7 +147,8 @@ void note(const Line& line, ObservedProcess& process) {
     process.full.push_back(full_of(line));
   } else if (kind == "end") {
     process.end = text(line, "reason");
-    process.error = text(line, "error");
+    process.error = one_line(text(line, "error"));
+    process.ended_unix_s = number(line, "time").value_or(0);
     const auto finite = line.find("finite");
     process.lost = finite != line.end() && finite->is_boolean() && !finite->get<bool>();
   }

@@ -61,6 +61,7 @@ struct ObservedProcess {
   bool lost = false;  ///< its parameters were finite, and were not after the last step
   std::string end;    ///< "steps" as many as were wanted; "exit"; "error"
   std::string error;  ///< the exception that nobody caught
+  double ended_unix_s = 0;
   std::int64_t unread_lines = 0;
 };
 

@@ -9,11 +9,11 @@ using enum OutcomeKind;
 using enum SignWeight;
 
 // Sources: pytorch/pytorch c10/cuda/CUDACachingAllocator.cpp, c10/core/impl/alloc_cpu.cpp,
-// torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, .../socket.cpp,
+// torch/csrc/distributed/c10d/{ProcessGroupNCCL,ProcessGroupGloo,socket}.cpp, .../Utils.hpp,
 // aten/src/ATen/mps/MPSAllocator.mm, torch/utils/data/dataloader.py and
 // torch/distributed/elastic/multiprocessing/api.py @ 1.9 to 2.11; pytorch/gloo
-// gloo/transport/tcp/{unbound_buffer,pair}.cc; NVIDIA/nccl src/include/checks.h @ 2.27;
-// NVIDIA-NeMo/Megatron-Bridge's training with memory snapshots @ 0.6;
+// gloo/transport/tcp/{unbound_buffer,pair}.cc; NVIDIA/nccl src/include/checks.h and
+// src/misc/socket.cc @ 2.27; NVIDIA-NeMo/Megatron-Bridge's training with memory snapshots @ 0.6;
 // SchedMD/slurm src/plugins/task/cgroup @ 22.05 to 24.11; the kernel's mm/oom_kill.c; sysexits of
 // sh.
 constexpr FailureSign kSigns[] = {
@@ -48,11 +48,12 @@ constexpr FailureSign kSigns[] = {
     {host_out_of_memory, "OOMKilled", any_level},
     {host_out_of_memory, "Some of your processes may have been killed by the cgroup out-of-memory"},
     {host_out_of_memory, "OUT_OF_MEMORY"},
-    {host_out_of_memory, "DataLoader worker {*}killed by signal: Killed"},
-    {host_out_of_memory, "(exitcode: -9) local_rank: {rank}"},
-    {host_out_of_memory, "Signal 9 (SIGKILL) received"},
-    {host_out_of_memory, "exit code 137"},
-    {host_out_of_memory, "exited with code 137"},
+    // Something was killed.
+    {crashed, "DataLoader worker {*}killed by signal: Killed", own, true},
+    {crashed, "(exitcode: -9) local_rank: {rank}", consequence, true},
+    {crashed, "Signal 9 (SIGKILL) received", consequence, true},
+    {crashed, "exit code 137", consequence, true},
+    {crashed, "exited with code 137", consequence, true},
     // A collective did not end. What a peer's end does to the others is told apart below.
     {hung, "Watchdog caught collective operation timeout", any_level},
     {hung, "milliseconds before timing out", any_level},
@@ -65,7 +66,12 @@ constexpr FailureSign kSigns[] = {
     {crashed, "Connection closed by peer", consequence},
     {crashed, "Connection reset by peer", consequence},
     {crashed, "Broken pipe", consequence},
+    {crashed, "Connection closed by remote peer", consequence},
+    {crashed, "Failed to recv, got 0 bytes", consequence},
+    {crashed, "failed to recv, got 0 bytes", consequence},
     {crashed, "remote process exited or there was a network error", consequence},
+    {crashed, "NCCL communicator was aborted", consequence},
+    {crashed, "reached monitoredBarrier, but received errors", consequence},
     {crashed, "ChildFailedError", consequence},
     {crashed, "closing signal SIGTERM", consequence},
     {crashed, "Signal 15 (SIGTERM)", consequence},

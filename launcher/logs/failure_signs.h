@@ -19,6 +19,7 @@ struct FailureSign {
   OutcomeKind kind = OutcomeKind::crashed;
   std::string_view pattern;
   SignWeight weight = SignWeight::own;
+  bool killed = false;  ///< by SIGKILL; whether for want of host memory, only the kernel knows
 };
 
 /// The first that is found in a line counts.

@@ -186,6 +186,7 @@ void LogBooks::add_peak_part(Rank rank, std::size_t pattern, const Stated& bytes
 }
 
 void LogBooks::add_failure(Rank rank, LoggedFailure failure) {
+  if (failure.killed && !summary_.killed) summary_.killed = LoggedCause{rank, failure};
   const auto kept = summary_.failures.find(rank);
   if (kept == summary_.failures.end()) {
     if (summary_.failures.size() < kMostLoggedRanks) {

@@ -209,7 +209,7 @@ void LogReader::read_failure(const Line& line) {
   const bool warning = found(Role::sign) && !raised && is_below_error(line.text.text);
   if (found(Role::sign) && read_sign(line, warning)) return;
   if (raised || (found(Role::exception) && names_error(line.text.text))) {
-    add_failure(line, line.rank, OutcomeKind::crashed, false);
+    add_failure(line, line.rank, {});
   }
 }
 
@@ -233,21 +233,21 @@ bool LogReader::read_sign(const Line& line, bool warning) {
     for (const Figure& figure : figures_) {
       if (figure.field == Field::rank && !rank) rank = rank_of(figure.number);
     }
-    add_failure(line, rank, sign.kind, sign.weight == SignWeight::consequence);
+    add_failure(line, rank, sign);
     return true;
   }
   return false;
 }
 
-void LogReader::add_failure(const Line& line, std::optional<int> rank, OutcomeKind kind,
-                            bool consequence) {
+void LogReader::add_failure(const Line& line, std::optional<int> rank, const FailureSign& sign) {
   LoggedFailure failure;
-  failure.kind = kind;
-  failure.consequence = consequence;
+  failure.kind = sign.kind;
+  failure.consequence = sign.weight == SignWeight::consequence;
+  failure.killed = sign.killed;
   failure.line = printable(line.text.text, kLongestFailureLine);
   failure.at_line = lines_;
   failure.steps_before = books_.steps_seen();
-  if (kind == OutcomeKind::out_of_memory || kind == OutcomeKind::host_out_of_memory) {
+  if (sign.kind == OutcomeKind::out_of_memory || sign.kind == OutcomeKind::host_out_of_memory) {
     const LoggedOutOfMemory details = read_details(line);
     if (!(details == LoggedOutOfMemory{})) failure.out_of_memory = details;
   }

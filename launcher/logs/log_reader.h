@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/logs/failure_signs.h"
 #include "launcher/logs/line_cutter.h"
 #include "launcher/logs/line_figures.h"
 #include "launcher/logs/log_books.h"
@@ -69,7 +70,7 @@ class LogReader {
   void read_failure(const Line& line);
   bool in_traceback(const Line& line);
   bool read_sign(const Line& line, bool warning);
-  void add_failure(const Line& line, std::optional<int> rank, OutcomeKind kind, bool consequence);
+  void add_failure(const Line& line, std::optional<int> rank, const FailureSign& sign);
   LoggedOutOfMemory read_details(const Line& line);
 
   std::vector<FigurePattern> figure_patterns_;

@@ -15,8 +15,13 @@ int depth(const LoggedFailure& failure) {
 
 }  // namespace
 
-std::optional<LoggedCause> cause_in_log(const LogSummary& summary) {
+std::optional<LoggedCause> cause_in_log(const LogSummary& summary, bool oom_killed) {
   std::optional<LoggedCause> cause;
+  if (oom_killed && summary.killed) {
+    cause = summary.killed;
+    cause->failure.kind = OutcomeKind::host_out_of_memory;
+    cause->failure.consequence = false;
+  }
   for (const auto& [rank, failure] : summary.failures) {
     const bool deeper = !cause || std::tuple(depth(failure), failure.at_line) <
                                       std::tuple(depth(cause->failure), cause->failure.at_line);

@@ -72,11 +72,18 @@ struct LoggedOutOfMemory {
 struct LoggedFailure {
   OutcomeKind kind = OutcomeKind::crashed;
   bool consequence = false;  ///< of another rank's end
+  bool killed = false;       ///< by SIGKILL
   std::string line;          ///< what says so; printable
   std::int64_t at_line = 0;  ///< counted from 1
   std::int64_t steps_before = 0;
   std::optional<LoggedOutOfMemory> out_of_memory;
   bool operator==(const LoggedFailure&) const = default;
+};
+
+struct LoggedCause {
+  std::optional<int> rank;
+  LoggedFailure failure;
+  bool operator==(const LoggedCause&) const = default;
 };
 
 struct Losses {
@@ -102,20 +109,17 @@ struct LogSummary {
   Losses losses;
   std::map<std::optional<int>, LoggedMemory> memory;
   std::map<std::optional<int>, LoggedFailure> failures;  ///< the first of each rank that tells most
+  std::optional<LoggedCause> killed;  ///< the first that says so, whatever else its rank says
   std::optional<std::int64_t> last_step;
   std::int64_t lines = 0, bytes = 0;
   bool operator==(const LogSummary&) const = default;
 };
 
-struct LoggedCause {
-  std::optional<int> rank;
-  LoggedFailure failure;
-  bool operator==(const LoggedCause&) const = default;
-};
-
 /// The failure that explains the others: a device that ran full, else the host; else the first by
-/// itself that is no hang, else a hang, else a consequence. nullopt if none was seen. That a run
-/// failed is known from its exit, not from here: scripts survive errors that they print.
-std::optional<LoggedCause> cause_in_log(const LogSummary& summary);
+/// itself that is no hang, else a hang, else a consequence. nullopt if none was seen. With
+/// `oom_killed`, the kernel's word that it ended something for want of host memory, that is what
+/// was killed. That a run failed is known from its exit, not from here: scripts survive errors that
+/// they print.
+std::optional<LoggedCause> cause_in_log(const LogSummary& summary, bool oom_killed = false);
 
 }  // namespace planwright::launcher

@@ -527,6 +527,28 @@ TEST_F(CommandTuneProcess, EndsWhenEveryPlanFailsAlikeAndSaysHowToGoOn) {
   EXPECT_NE(again.err.find("trial 2, of an earlier run: crashed"), std::string::npos) << again.err;
 }
 
+TEST_F(CommandTuneProcess, SaysThatNothingFitsOnlyIfAllWasTried) {
+  const std::string full = folder_.put_script(
+      "full", "#!/bin/sh\necho CUDA out of memory. Tried to allocate 2.00 GiB.\nexit 1\n");
+  const std::string command = " -- " + full + " {micro_batch}";
+  const std::string known =
+      kStudy + "--memory 64GiB --micro-batch 2,4,8 --model smollm-135m --seq 128 ";
+  const std::string unknown = kStudy + "--memory 1GiB --micro-batch 2,4,8 ";
+  for (const std::string& line : {known, unknown}) {
+    const CommandResult some = run(line + "--probes 1" + command);
+    EXPECT_EQ(some.code, 1) << some.err;
+    EXPECT_NE(some.err.find("\nplanwright: no plan was measured: 1 of 3 candidates was tried, and "
+                            "ran out of memory; the budget of 1 probe is spent: allow more"),
+              std::string::npos)
+        << some.err;
+    const CommandResult all = run(line + "--probes 9" + command);
+    EXPECT_EQ(all.code, 3) << all.err;
+    EXPECT_NE(all.err.find("\nplanwright: every probe ran out of memory; the nearest, dp 1, "),
+              std::string::npos)
+        << "of an unknown model, too, whose stand-in has sizes: " << all.err;
+  }
+}
+
 TEST_F(CommandTuneProcess, AnEmittedPlanBringsItsCommand) {
   folder_.put("job.yaml", "batch: {micro_batch}\n");
   const std::string command =

@@ -92,7 +92,8 @@ const Signature kSignatures[] = {
     {"Killed", host_out_of_memory, {.code = 137, .oom_killed = true}},
     {"E1231 09:00:00.000000 42 torch/distributed/elastic/multiprocessing/api.py:874] failed "
      "(exitcode: -9) local_rank: 2 (pid: 43) of binary: /usr/bin/python3",
-     host_out_of_memory},
+     host_out_of_memory,
+     {.oom_killed = true}},
     {"slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been "
      "OOM Killed.",
      host_out_of_memory,
@@ -100,7 +101,20 @@ const Signature kSignatures[] = {
     {"slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.0 cgroup.", host_out_of_memory},
     {"7.0 python OUT_OF_MEMORY 0:125", host_out_of_memory},
     {"    Reason:       OOMKilled", host_out_of_memory, {.code = 137}},
-    {"RuntimeError: DataLoader worker (pid 42) is killed by signal: Killed.", host_out_of_memory},
+    {"RuntimeError: DataLoader worker (pid 42) is killed by signal: Killed.",
+     host_out_of_memory,
+     {.oom_killed = true}},
+    {"  traceback : Signal 9 (SIGKILL) received by PID 43",
+     host_out_of_memory,
+     {.oom_killed = true}},
+    {"task 0 exited with code 137", host_out_of_memory, {.oom_killed = true}},
+    // Whoever was killed with no word of the kernel's.
+    {"step 1", crashed, {.code = 0, .signal = SIGKILL}},
+    {"E1231 09:00:00.1 42 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: "
+     "-9) local_rank: 2 (pid: 43) of binary: /usr/bin/python3",
+     crashed},
+    {"  traceback : Signal 9 (SIGKILL) received by PID 43", crashed},
+    {"task 0 exited with code 137", crashed},
     {"RuntimeError: [enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory: "
      "you tried to allocate 4096000 bytes.",
      host_out_of_memory},
@@ -147,6 +161,8 @@ TEST(CommandVerdict, KeepsTheFiguresOfADeviceThatRanFull) {
   EXPECT_EQ(full->capacity, in_gib(79.11));
 }
 
+const std::string kKilled = "failed (exitcode: -9) local_rank: 0 (pid: 9)\n";
+
 TEST(CommandVerdict, SaysWhoseWordItGives) {
   const auto detail = [](const std::string& log, const End& how = {}) {
     const CommandOutcome ended = verdict(log, how);
@@ -161,9 +177,18 @@ TEST(CommandVerdict, SaysWhoseWordItGives) {
   EXPECT_EQ(detail("KeyError: 'own'\n" + report),
             "the command ended with exit code 1; KeyError: 'own'");
   EXPECT_EQ(detail("step 1\nfailed (exitcode: -11) local_rank: 0 (pid: 9)\n"),
-            "the command ended with exit code 1; rank 0: failed (exitcode: -11) local_rank: 0 "
-            "(pid: 9)")
+            "the command ended with exit code 1; rank 0 was ended by signal 11")
       << "of a signal the script knows nothing";
+  EXPECT_EQ(detail("[rank0]: RuntimeError: Connection closed by peer\n"
+                   "failed (exitcode: 3) local_rank: 1 (pid: 9)\n"),
+            "the command ended with exit code 1; rank 1 ended with exit code 3")
+      << "what a peer's end explains yields to how the peer ended";
+  EXPECT_EQ(detail("step 1\n" + kKilled),
+            "the command ended with exit code 1; rank 0 was killed "
+            "by signal 9");
+  EXPECT_EQ(detail("step 1\n" + kKilled, {.oom_killed = true}),
+            "the kernel ended rank 0 for want of host memory");
+  EXPECT_EQ(detail("", {.code = 0, .signal = SIGKILL}), "the command was killed by signal 9");
   EXPECT_EQ(detail("ValueError: odd\n", kWatchdog),
             "no step and no other sign of life for 0 s; its log says \"ValueError: odd\"");
   EXPECT_NE(detail("ValueError: odd\n", kGood).find("; its log says \"ValueError"),
@@ -172,7 +197,6 @@ TEST(CommandVerdict, SaysWhoseWordItGives) {
 
 const std::string kSteps = "step 1 step_time=9\nstep 2 step_time=0.5\nstep 3 step_time=0.25\n";
 const std::string kFull = "torch.OutOfMemoryError: CUDA out of memory.\n";
-const std::string kKilled = "failed (exitcode: -9) local_rank: 0 (pid: 9)\n";
 
 TEST(CommandVerdict, TakesTheLogsWordForAStepOnlyIfNothingSpeaksAgainstIt) {
   struct Case {
@@ -191,7 +215,8 @@ TEST(CommandVerdict, TakesTheLogsWordForAStepOnlyIfNothingSpeaksAgainstIt) {
       {kSteps + kFull, kGood, out_of_memory},
       {kSteps + kFull, kDeadline, out_of_memory},
       {kFull + kSteps, {.code = 1}, out_of_memory},
-      {kSteps + kKilled, {.code = 1}, host_out_of_memory},
+      {kSteps + kKilled, {.code = 1}, ok},
+      {kSteps + kKilled, End{.oom_killed = true}, host_out_of_memory},
       {kSteps + kKilled, kDeadline, ok},
       {kSteps + kKilled, End{.oom_killed = true, .stopped_by = StoppedBy::deadline},
        host_out_of_memory},

@@ -52,10 +52,6 @@ TEST(LogFailures, AreToldApartByTheirWords) {
       {"slurmstepd: error: Detected 2 oom_kill events in StepId=1.0.", host_out_of_memory},
       {"slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0 cgroup.", host_out_of_memory},
       {"    Reason:       OOMKilled", host_out_of_memory},
-      {"RuntimeError: DataLoader worker (pid 42) is killed by signal: Killed.", host_out_of_memory},
-      {"E1231 09:00:00.000000 42 torch/distributed/elastic/multiprocessing/api.py:874] failed "
-       "(exitcode: -9) local_rank: 2 (pid: 43) of binary: python",
-       host_out_of_memory},
       {"ran for 600004 milliseconds before timing out.", hung},
       {"RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 1800000ms for "
        "recv operation to complete",
@@ -87,6 +83,21 @@ TEST(LogFailures, AreToldApartByTheirWords) {
   };
   for (const Case& each : cases)
     EXPECT_EQ(kind(each.line + std::string("\n")), each.kind) << each.line;
+}
+
+TEST(LogFailures, WhatWasKilledRanOutOfHostMemoryIfTheKernelSaysSo) {
+  for (const std::string line :
+       {"RuntimeError: DataLoader worker (pid 42) is killed by signal: Killed.",
+        "E1231 09:00:00.000000 42 torch/distributed/elastic/multiprocessing/api.py:874] failed "
+        "(exitcode: -9) local_rank: 2 (pid: 43) of binary: python",
+        "  traceback : Signal 9 (SIGKILL) received by PID 43", "Terminated, exit code 137",
+        "task 0 exited with code 137"}) {
+    const LogSummary summary = read("[rank0]: ValueError: x\n" + line + "\n");
+    EXPECT_EQ(cause_in_log(summary)->failure.kind, OutcomeKind::crashed) << line;
+    const auto cause = cause_in_log(summary, true);
+    EXPECT_EQ(cause->failure.kind, OutcomeKind::host_out_of_memory) << line;
+    EXPECT_FALSE(cause->failure.consequence) << line;
+  }
 }
 
 TEST(LogFailures, EverySignIsFoundInALineOfItsOwnWords) {
