@@ -25,17 +25,17 @@ Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t ou
   const std::int64_t rows = ranks.whole(norm.rows);
   const Var whole = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
   Var y = graph.make("product", rows * outputs, x.type);
-  graph.join(
-      {x}, {&y},
-      [&graph, ranks, kept = saved(x), normed = saved(normed), stats](std::vector<Var>) mutable {
-        Var again = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
-        Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
-        Var d_normed = ranks.gathers() ? graph.like("scattered", kept) : d_whole;
-        // The weight's gradient is taken here; then these are cleared.
-        again = {};
-        normed = {};
-        return std::vector{graph.like("d_norm", kept)};
-      });
+  graph.join({x}, {&y},
+             [&graph, ranks, kept = saved(x), normed = saved(normed),
+              stats](const std::vector<Var>&) mutable {
+               Var again = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
+               Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
+               Var d_normed = ranks.gathers() ? graph.like("scattered", kept) : d_whole;
+               // The weight's gradient is taken here; then these are cleared.
+               again = {};
+               normed = {};
+               return std::vector{graph.like("d_norm", kept)};
+             });
   return y;
 }
 
@@ -57,7 +57,7 @@ std::vector<Var> te_split(Graph& graph, const Var& x, const std::vector<std::int
     views.push_back({.elements = each, .type = x.type, .storage = x.storage});
   }
   for (Var& view : views) outputs.push_back(&view);
-  graph.join({x}, outputs, [&graph, total = x.elements, type = x.type](std::vector<Var>) {
+  graph.join({x}, outputs, [&graph, total = x.elements, type = x.type](const std::vector<Var>&) {
     return std::vector{graph.make("joined", total, type)};
   });
   return views;
@@ -81,7 +81,7 @@ Var te_attention(Graph& graph, const Var& q, const Var& k, const Var& v, std::in
   const Var lse = graph.make("lse", queries, DType::fp32);
   graph.join({q, k, v}, {&out},
              [&graph, kept_q = saved(q), kept_k = saved(k), kept_v = saved(v), kept = saved(out),
-              lse](std::vector<Var>) {
+              lse](const std::vector<Var>&) {
                return std::vector{graph.like("dq", kept_q), graph.like("dk", kept_k),
                                   graph.like("dv", kept_v)};
              });
@@ -90,7 +90,7 @@ Var te_attention(Graph& graph, const Var& q, const Var& k, const Var& v, std::in
 
 Var te_activation(Graph& graph, const Var& x, bool gated) {
   Var y = graph.make("activation", gated ? x.elements / 2 : x.elements, x.type);
-  graph.join({x}, {&y}, [&graph, kept = saved(x)](std::vector<Var>) {
+  graph.join({x}, {&y}, [&graph, kept = saved(x)](const std::vector<Var>&) {
     return std::vector{graph.like("d_activation", kept)};
   });
   return y;
