@@ -206,6 +206,6 @@ Var HfBlock::gelu_new(const Var& x) const {
   return mul(graph_, half, inner);
 }
 
-Var HfBlock::dropped(Var x) const { return s_.hidden_dropout ? dropout(graph_, x) : x; }
+Var HfBlock::dropped(const Var& x) const { return s_.hidden_dropout ? dropout(graph_, x) : x; }
 
 }  // namespace planwright::estimator

@@ -36,7 +36,7 @@ class HfBlock {
   Var gated(const Var& x) const;
   Var activation(const Var& x) const;
   Var gelu_new(const Var& x) const;
-  Var dropped(Var x) const;
+  Var dropped(const Var& x) const;
 
   DType compute(DType weights) const { return m_.autocast ? s_.compute : weights; }
   bool trained() const { return !s_.lora.freezes(); }

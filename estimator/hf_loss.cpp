@@ -78,8 +78,8 @@ Var hf_chunked_loss(Graph& graph, const StepShape& s, const Var& normed) {
   }
   Var loss = graph.make("loss", 1, DType::fp32);
   graph.join({normed}, {&loss},
-             [&graph, d_normed = saved(d_normed), d_weight](std::vector<Var>) mutable {
-               if (d_weight) graph.adopt(std::move(d_weight));
+             [&graph, d_normed = saved(d_normed), d_weight](const std::vector<Var>&) {
+               if (d_weight) graph.adopt(d_weight);
                return std::vector{d_normed};
              });
   return loss;

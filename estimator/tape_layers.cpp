@@ -37,7 +37,7 @@ Var linear(Graph& graph, const Var& input, const Matrix& matrix, std::int64_t ro
   graph.join({x, leaf(weight)}, {&y},
              [&graph, matrix, outputs, elements = x.elements, of_x = x.needs_gradient,
               kept = saved_if(weight.trained, x),
-              cast = saved_if(x.needs_gradient, cast)](std::vector<Var> g) {
+              cast = saved_if(x.needs_gradient, cast)](const std::vector<Var>&) {
                const DType compute = matrix.compute;
                const Weight bias{outputs, matrix.weight.type, matrix.weight.trained};
                Var dx;
@@ -49,7 +49,6 @@ Var linear(Graph& graph, const Var& input, const Matrix& matrix, std::int64_t ro
                give(graph, "mm", matrix.weight, compute);
                if (!matrix.bias) of_input();
                if (matrix.bias) give(graph, "sum", bias, compute);
-               g.clear();
                return std::vector{std::move(dx), Var{}};
              });
   return y;
@@ -67,7 +66,7 @@ Var linear(Graph& graph, const Var& input, const Quantised& matrix, std::int64_t
   }
   graph.join({x}, {&y},
              [&graph, dequantised, elements = x.elements, type = matrix.compute,
-              kept = saved_if(matrix.keeps_input, x)](std::vector<Var>) {
+              kept = saved_if(matrix.keeps_input, x)](const std::vector<Var>&) {
                const Var weight = dequantised();
                return std::vector{graph.make("mm", elements, type)};
              });
@@ -83,7 +82,7 @@ Var copy(Graph& graph, const Var& x) {
 Var repeat(Graph& graph, const Var& x, std::int64_t times) {
   if (times == 1) return x;
   Var y = graph.make("clone", times * x.elements, x.type);
-  graph.join({x}, {&y}, [&graph, elements = x.elements, type = x.type](std::vector<Var>) {
+  graph.join({x}, {&y}, [&graph, elements = x.elements, type = x.type](const std::vector<Var>&) {
     return std::vector{graph.make("sum", elements, type)};
   });
   return y;
@@ -120,7 +119,7 @@ std::vector<Var> split(Graph& graph, const Var& x, const std::vector<std::int64_
     views.push_back({.elements = each, .type = x.type, .storage = x.storage});
   }
   for (Var& view : views) outputs.push_back(&view);
-  graph.join({x}, outputs, [&graph, total = x.elements, type = x.type](std::vector<Var>) {
+  graph.join({x}, outputs, [&graph, total = x.elements, type = x.type](const std::vector<Var>&) {
     return std::vector{graph.make("cat", total, type)};
   });
   return views;
@@ -139,7 +138,7 @@ Var layer_norm(Graph& graph, const Var& x, const Weight& weight, std::int64_t ro
   const Var mean = graph.make("mean", rows, DType::fp32);
   const Var deviation = graph.make("rstd", rows, DType::fp32);
   graph.join({x, leaf(weight)}, {&y},
-             [&graph, weight, kept = saved(x), mean, deviation](std::vector<Var>) {
+             [&graph, weight, kept = saved(x), mean, deviation](const std::vector<Var>&) {
                Var dx = graph.like("layer_norm", kept);
                give(graph, "layer_norm", weight, weight.type);
                give(graph, "layer_norm", weight, weight.type);
@@ -161,15 +160,16 @@ Var fused_rms_norm(Graph& graph, const Var& x, const Weight& weight, std::int64_
 
 Var fused_swiglu(Graph& graph, const Var& gate, const Var& up) {
   Var y = graph.like("swiglu", gate);
-  graph.join({gate, up}, {&y}, [kept_gate = saved(gate), kept_up = saved(up)](std::vector<Var>) {
-    return std::vector{kept_gate, kept_up};
-  });
+  graph.join({gate, up}, {&y},
+             [kept_gate = saved(gate), kept_up = saved(up)](const std::vector<Var>&) {
+               return std::vector{kept_gate, kept_up};
+             });
   return y;
 }
 
 Var batched_product(Graph& graph, const Var& a, const Var& b, std::int64_t elements) {
   Var y = graph.make("bmm", elements, a.type);
-  graph.join({a, b}, {&y}, [&graph, kept_a = saved(a), kept_b = saved(b)](std::vector<Var>) {
+  graph.join({a, b}, {&y}, [&graph, kept_a = saved(a), kept_b = saved(b)](const std::vector<Var>&) {
     Var db = graph.like("bmm", kept_b);
     Var da = graph.like("bmm", kept_a);
     return std::vector{std::move(da), std::move(db)};
@@ -180,7 +180,7 @@ Var batched_product(Graph& graph, const Var& a, const Var& b, std::int64_t eleme
 Var softmax(Graph& graph, const Var& x, DType type) {
   const Var wide = to(graph, x, type);
   Var y = graph.like("softmax", wide);
-  graph.join({wide}, {&y}, [&graph, kept = saved(y)](std::vector<Var>) {
+  graph.join({wide}, {&y}, [&graph, kept = saved(y)](const std::vector<Var>&) {
     return std::vector{graph.like("softmax", kept)};
   });
   return y;
@@ -188,11 +188,11 @@ Var softmax(Graph& graph, const Var& x, DType type) {
 
 Var cross_entropy(Graph& graph, const Var& logits) {
   Var logs = graph.like("log_softmax", logits);
-  graph.join({logits}, {&logs}, [&graph, kept = saved(logs)](std::vector<Var>) {
+  graph.join({logits}, {&logs}, [&graph, kept = saved(logs)](const std::vector<Var>&) {
     return std::vector{graph.like("log_softmax", kept)};
   });
   Var loss = graph.make("nll_loss", 1, logits.type);
-  graph.join({logs}, {&loss}, [&graph, kept = saved(logs)](std::vector<Var>) {
+  graph.join({logs}, {&loss}, [&graph, kept = saved(logs)](const std::vector<Var>&) {
     return std::vector{graph.like("nll_loss", kept)};
   });
   return loss;
@@ -203,7 +203,7 @@ Var fused_cross_entropy(Graph& graph, const Var& logits, std::int64_t rows) {
   const Var sums = graph.make("logsumexp", rows, DType::fp32);
   Var loss = graph.make("loss", 1, DType::fp32);
   graph.join({logits}, {&loss},
-             [kept = saved(logits), sums](std::vector<Var>) { return std::vector{kept}; });
+             [kept = saved(logits), sums](const std::vector<Var>&) { return std::vector{kept}; });
   return loss;
 }
 

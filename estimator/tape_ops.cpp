@@ -69,7 +69,7 @@ Var mul(Graph& graph, const Weight& weight, const Var& x) {
                  dw = reduced(graph, std::move(dw), weight.elements);
                  graph.adopt(std::move(dw));
                }
-               return std::vector{std::move(dw), std::move(dx)};
+               return std::vector{Var{}, std::move(dx)};
              });
   return y;
 }
@@ -86,7 +86,7 @@ Var square(Graph& graph, const Var& x) {
 
 Var mean(Graph& graph, const Var& x, std::int64_t rows) {
   Var y = graph.make("mean", rows, x.type);
-  graph.join({x}, {&y}, [&graph, elements = x.elements, type = x.type](std::vector<Var>) {
+  graph.join({x}, {&y}, [&graph, elements = x.elements, type = x.type](const std::vector<Var>&) {
     return std::vector{graph.make("div", elements, type)};
   });
   return y;
@@ -148,7 +148,7 @@ Var linear(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows) 
                  graph.adopt(std::move(dw));
                }
                if (of_x) dx = graph.make("mm", elements, g[0].type);
-               return std::vector{std::move(dx), std::move(dw)};
+               return std::vector{std::move(dx), Var{}};
              });
   return y;
 }
@@ -158,7 +158,7 @@ Var flash_attention(Graph& graph, const Var& q, const Var& k, const Var& v, cons
   const Var lse = graph.make("lse", heads.batch * heads.heads * heads.seq, DType::fp32);
   graph.join({q, k, v}, {&out},
              [&graph, kept_q = saved(q), kept_k = saved(k), kept_v = saved(v), kept = saved(out),
-              lse, heads](std::vector<Var>) {
+              lse, heads](const std::vector<Var>&) {
                Var dq = graph.like("flash", kept_q);
                Var dk = graph.like("flash", kept_k);
                Var dv = graph.like("flash", kept_v);

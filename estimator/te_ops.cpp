@@ -25,24 +25,24 @@ Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t ou
   const std::int64_t rows = ranks.whole(norm.rows);
   const Var whole = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
   Var y = graph.make("product", rows * outputs, x.type);
-  graph.join(
-      {x}, {&y},
-      [&graph, ranks, kept = saved(x), normed = saved(normed), stats](std::vector<Var>) mutable {
-        Var again = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
-        Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
-        Var d_normed = ranks.gathers() ? graph.like("scattered", kept) : d_whole;
-        // The weight's gradient is taken here; then these are cleared.
-        again = {};
-        normed = {};
-        return std::vector{graph.like("d_norm", kept)};
-      });
+  graph.join({x}, {&y},
+             [&graph, ranks, kept = saved(x), normed = saved(normed),
+              stats](const std::vector<Var>&) mutable {
+               Var again = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
+               Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
+               Var d_normed = ranks.gathers() ? graph.like("scattered", kept) : d_whole;
+               // The weight's gradient is taken here; then these are cleared.
+               again = {};
+               normed = {};
+               return std::vector{graph.like("d_norm", kept)};
+             });
   return y;
 }
 
 Var te_norm(Graph& graph, const Var& x, const Norm& norm) {
   Var y = graph.like("norm", x);
   graph.join({x}, {&y},
-             [&graph, kept = saved(x), stats = statistics(graph, norm)](std::vector<Var>) {
+             [&graph, kept = saved(x), stats = statistics(graph, norm)](const std::vector<Var>&) {
                return std::vector{graph.like("d_norm", kept)};
              });
   return y;
@@ -52,7 +52,7 @@ Var te_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t output
               const TensorRanks& ranks) {
   const Var whole = ranks.gathers() ? gathered(graph, x, ranks) : Var{};
   Var y = graph.make("product", ranks.whole(rows) * outputs, x.type);
-  graph.join({x}, {&y}, [&graph, ranks, kept = saved(x)](std::vector<Var>) {
+  graph.join({x}, {&y}, [&graph, ranks, kept = saved(x)](const std::vector<Var>&) {
     const Var again = ranks.gathers() ? gathered(graph, kept, ranks) : Var{};
     Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
     if (!ranks.gathers()) return std::vector{std::move(d_whole)};
@@ -79,7 +79,7 @@ std::vector<Var> te_split(Graph& graph, const Var& x, const std::vector<std::int
     views.push_back({.elements = each, .type = x.type, .storage = x.storage});
   }
   for (Var& view : views) outputs.push_back(&view);
-  graph.join({x}, outputs, [&graph, total = x.elements, type = x.type](std::vector<Var>) {
+  graph.join({x}, outputs, [&graph, total = x.elements, type = x.type](const std::vector<Var>&) {
     return std::vector{graph.make("joined", total, type)};
   });
   return views;
@@ -94,7 +94,7 @@ Var te_copy(Graph& graph, const Var& x) {
 Var te_move(Graph& graph, const Var& x, std::int64_t elements, std::int64_t kept) {
   Var y = graph.make("moved", elements, x.type);
   const Var map = kept > 0 ? graph.make("map", kept, DType::fp8) : Var{};
-  graph.join({x}, {&y}, [&graph, map, back = x.elements, type = x.type](std::vector<Var>) {
+  graph.join({x}, {&y}, [&graph, map, back = x.elements, type = x.type](const std::vector<Var>&) {
     return std::vector{graph.make("d_moved", back, type)};
   });
   return y;
@@ -112,7 +112,7 @@ Var te_fused_attention(Graph& graph, Qkv qkv) {
   const Var lse = graph.make("lse", qkv.queries, DType::fp32);
   graph.join({qkv.q, qkv.k, qkv.v}, {&out},
              [&graph, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v), kept = saved(out),
-              lse](std::vector<Var>) {
+              lse](const std::vector<Var>&) {
                return std::vector{graph.like("dq", q), graph.like("dk", k), graph.like("dv", v)};
              });
   return out;
@@ -137,7 +137,7 @@ Var te_ring_attention(Graph& graph, Qkv qkv, std::int64_t ranks) {
   graph.join(
       {qkv.q, qkv.k, qkv.v}, {&out},
       [&graph, q = saved(qkv.q), k = qkv.k.elements, v = qkv.v.elements, last = saved(pairs.back()),
-       kept = saved(out), lse, pair, type](std::vector<Var>) mutable {
+       kept = saved(out), lse, pair, type](const std::vector<Var>&) mutable {
         Var dq = graph.like("dq", q);
         const Var sent = graph.make("sent", 2 * pair, type);
         const Var received = graph.make("received", 2 * pair, type);
@@ -168,7 +168,7 @@ Var te_unfused_attention(Graph& graph, Qkv qkv, bool dropout) {
   Var out = graph.like("weighted values", qkv.q);
   graph.join({qkv.q, qkv.k, qkv.v}, {&out},
              [&graph, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v), softmax, mask,
-              weights = saved(weights)](std::vector<Var>) mutable {
+              weights = saved(weights)](const std::vector<Var>&) mutable {
                Var d_weights = graph.like("d_weights", weights);
                Var dv = graph.like("dv", v);
                weights = {};
@@ -183,7 +183,7 @@ Var te_activation(Graph& graph, const Var& x, bool gated, std::int64_t weighed_r
   Var y = graph.make("activation", gated ? x.elements / 2 : x.elements, x.type);
   const bool weighs = weighed_rows > 0;
   const Var weights = weighs ? graph.make("probabilities", weighed_rows, DType::fp32) : Var{};
-  graph.join({x}, {&y}, [&graph, kept = saved(x), weights](std::vector<Var>) {
+  graph.join({x}, {&y}, [&graph, kept = saved(x), weights](const std::vector<Var>&) {
     return std::vector{graph.like("d_activation", kept)};
   });
   return y;

@@ -68,10 +68,29 @@ TEST(HfTrainerEmit, TheCommandSaysWhatTheFileSays) {
   EXPECT_EQ(config.command.at(3), "train.py");
 }
 
+TEST(HfTrainerEmit, KnowsWhichKernelsBringALoss) {
+  const auto refused = [](LossKernel loss, const char* kernels) {
+    auto asked = request();
+    asked.plan.candidate.loss = loss;
+    asked.plan.candidate.knobs = {{"kernels", kernels}};
+    return testing::refusal(emit, asked);
+  };
+  EXPECT_NE(refused(LossKernel::fused, "eager"), "");
+  EXPECT_NE(refused(LossKernel::plain, "liger"), "");
+  EXPECT_TRUE(warns(emit([] {
+                      auto asked = request();
+                      asked.plan.candidate.loss = LossKernel::fused;
+                      asked.plan.candidate.knobs = {{"kernels", "unsloth"}};
+                      return asked;
+                    }()),
+                    "Unsloth"));
+}
+
 TEST(HfTrainerEmit, SaysHowModulesRun) {
   auto asked = request();
   asked.plan.candidate.knobs = {
       {"engine", "fsdp1"}, {"transformers", "4.48"}, {"kernels", "liger"}, {"autocast", "off"}};
+  asked.plan.candidate.loss = LossKernel::chunked;
   const YAML::Node file = yaml(emit(asked));
   EXPECT_FALSE(file["bf16"].as<bool>());
   EXPECT_TRUE(file["use_liger_kernel"].as<bool>());

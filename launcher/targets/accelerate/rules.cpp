@@ -154,7 +154,8 @@ std::vector<Rule> emit_rules() {
       unless_deepspeed(offload_of_all_states(kFsdp)),
       fp32_updates_under_autocast(),
   };
-  for (auto& group : {sharding_rules(), replica_rules(), offload_rules(), device_rules()}) {
+  for (auto& group : {sharding_rules(), replica_rules(), offload_rules(), device_rules(),
+                      module_rules(kPlugins)}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

@@ -153,6 +153,9 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request) {
     config.warnings.push_back(fmt::format(
         "weights of {} are your script's to load: from_pretrained(dtype=torch.{})", type, type));
   }
+  if (uses_unsloth(c)) {
+    config.warnings.emplace_back("Unsloth's kernels are your script's to put in");
+  }
   if (c.zero == 3 && uses_deepspeed(c)) {
     config.warnings.emplace_back(
         "zero 3: make TrainingArguments before the model is loaded, else each rank loads all of "

@@ -107,7 +107,7 @@ std::vector<Rule> emit_rules() {
       recompute_among({RecomputeKind::none, RecomputeKind::full}, kArguments),
       precision_among({Precision::bf16, Precision::fp16, Precision::fp32}, kArguments),
   };
-  for (auto& group : {engine_rules(), offload_rules()}) {
+  for (auto& group : {engine_rules(), offload_rules(), module_rules(kArguments)}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

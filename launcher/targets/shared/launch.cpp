@@ -12,6 +12,7 @@
 #include "launcher/placeholders.h"
 #include "launcher/shell.h"
 #include "launcher/targets/shared/origin.h"
+#include "launcher/targets/shared/transformers_use.h"
 
 namespace planwright::targets {
 namespace {
@@ -172,7 +173,7 @@ std::vector<std::string> user_code_warnings(const EmitRequest& request) {
     warnings.emplace_back(
         "attention eager is not in these files: load the model with attn_implementation=\"eager\"");
   }
-  if (candidate.loss != LossKernel::plain) {
+  if (candidate.loss != LossKernel::plain && !uses_liger(candidate)) {
     warnings.push_back(fmt::format(
         "loss {} is not in these files: the loss is your script's; target builtin has it as a flag",
         word(candidate.loss)));

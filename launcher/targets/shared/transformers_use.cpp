@@ -75,6 +75,21 @@ std::vector<Knob> module_knobs() {
            "whether peft has prepared the 4-bit model, which leaves norms in fp32"}};
 }
 
+std::vector<Rule> module_rules(const std::string& source) {
+  return {{"loss_needs_kernels",
+           [](const Problem&, const Candidate& c) {
+             return c.loss != LossKernel::plain && !uses_liger(c) && !uses_unsloth(c);
+           },
+           "loss {loss} is a kernel of Liger's or Unsloth's, and the modules are torch's",
+           "use --loss plain, or the knob kernels=liger or unsloth", source},
+          {"liger_chunks_its_loss",
+           [](const Problem&, const Candidate& c) {
+             return uses_liger(c) && c.loss != LossKernel::chunked;
+           },
+           "Liger's kernels compute the loss chunk by chunk, and loss is {loss}",
+           "use --loss chunked, or the knob kernels=unsloth or eager", source}};
+}
+
 KernelSet transformers_on_gpus(DeviceKind kind) {
   return kind == DeviceKind::cuda ? KernelSet::transformers : KernelSet::composed;
 }
@@ -85,6 +100,10 @@ bool autocasts(const Candidate& candidate) {
 
 bool uses_liger(const Candidate& candidate) {
   return chosen<ModuleKernels>(candidate, kKernels) == ModuleKernels::liger;
+}
+
+bool uses_unsloth(const Candidate& candidate) {
+  return chosen<ModuleKernels>(candidate, kKernels) == ModuleKernels::unsloth;
 }
 
 /// Sources: transformers modeling_utils.py, gradient_checkpointing_enable @ v4.48.1 and

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "estimator/spec/target_traits.h"
@@ -18,6 +19,9 @@ enum class KbitPreparation { none, peft };
 /// transformers, kernels, autocast, lora_dropout, kbit.
 std::vector<Knob> module_knobs();
 
+/// A loss that is not torch's needs kernels that bring it, and Liger's bring the chunked one.
+std::vector<Rule> module_rules(const std::string& source);
+
 /// How weights are where the modules run.
 struct ModuleTypes {
   bool gathered = false;  ///< in the type that is computed in, whatever the stored one
@@ -30,6 +34,7 @@ HfModules modules_of(const Problem& problem, const Candidate& candidate, const M
 
 bool autocasts(const Candidate& candidate);
 bool uses_liger(const Candidate& candidate);
+bool uses_unsloth(const Candidate& candidate);
 /// Whether transformers' own checkpoint runs a block again as a whole before its backward.
 bool checkpoints_reentrantly(const Candidate& candidate);
 
