@@ -8,7 +8,7 @@ namespace {
 /// What a script wrote for a terminal stands in a message, of one line.
 TEST(ObserverReport, TellsAnErrorAsOneLineWithoutEscapes) {
   const ObservedProcess process = observed_process(
-      R"({"kind":"end","rank":1,"reason":"error","error":"ValueError: \u001b[31mno\u001b[0m\nsuch )"
+      R"({"schema":"planwright.observer/1","kind":"end","rank":1,"reason":"error","error":"ValueError: \u001b[31mno\u001b[0m\nsuch )"
       R"(\u0007width"})"
       "\n");
   EXPECT_EQ(process.end, "error");
