@@ -111,6 +111,7 @@ ServingPart serving_part(const Problem& problem, const Candidate& c, int stage) 
                 .part = model_part(problem.model, c, rank_at(c, {0, 0, stage})),
                 .serving = problem.workload.serving,
                 .storage = problem.workload.recipe.storage};
+  p.part.etp = c.tp;  // each tensor rank has a part of every expert
   copy_heads(p.model, c.tp);
   if (const WeightFormat* format = weight_format_of(problem)) p.serving.weights = *format;
   return p;

@@ -103,7 +103,7 @@ double predicted_gib(const Row& row) {
       estimator::quantify(problem_of(row, candidate.dp), traits, candidate);
   std::int64_t peak = 0;
   for (const auto& stage : all.stages) {
-    for (const auto& phase : stage.phases) peak = std::max(peak, phase.kernels.tensors().value);
+    for (const auto& phase : stage.phases) peak = std::max(peak, phase.kernels.allocated().value);
   }
   return static_cast<double>(peak) / (1 << 30);
 }
