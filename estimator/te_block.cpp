@@ -75,14 +75,14 @@ Var TeBlock::latent_attention(const Var& x, const BlockSpec& share) const {
 /// Source: pytorch/attention/dot_product_attention/utils.py, get_attention_backend.
 Var TeBlock::core_attention(Qkv qkv) const {
   if (s_.attention == AttentionKernel::eager) {
-    return te_unfused_attention(graph_, std::move(qkv), s_.attention_dropout);
+    return te_unfused_attention(graph_, qkv, s_.attention_dropout);
   }
   if (s_.cp > 1 && s_.exchange == Exchange::ring) {
-    return te_ring_attention(graph_, std::move(qkv), s_.cp);
+    return te_ring_attention(graph_, qkv, s_.cp);
   }
   if (s_.cp > 1) return te_exchanged_attention(graph_, std::move(qkv));
   if (s_.capability > 0 && s_.capability < 9) return te_flash_attention(graph_, std::move(qkv));
-  return te_fused_attention(graph_, std::move(qkv));
+  return te_fused_attention(graph_, qkv);
 }
 
 /// mlp.py.

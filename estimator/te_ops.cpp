@@ -107,7 +107,7 @@ Var te_rotate(Graph& graph, const Var& x) {
   return y;
 }
 
-Var te_fused_attention(Graph& graph, Qkv qkv) {
+Var te_fused_attention(Graph& graph, const Qkv& qkv) {
   Var out = graph.like("attention", qkv.q);
   const Var lse = graph.make("lse", qkv.queries, DType::fp32);
   graph.join({qkv.q, qkv.k, qkv.v}, {&out},
@@ -120,11 +120,11 @@ Var te_fused_attention(Graph& graph, Qkv qkv) {
 
 Var te_exchanged_attention(Graph& graph, Qkv qkv) {
   for (Var* each : {&qkv.q, &qkv.k, &qkv.v}) *each = te_move(graph, *each, each->elements);
-  const Var out = te_fused_attention(graph, std::move(qkv));
+  const Var out = te_fused_attention(graph, qkv);
   return te_move(graph, out, out.elements);
 }
 
-Var te_ring_attention(Graph& graph, Qkv qkv, std::int64_t ranks) {
+Var te_ring_attention(Graph& graph, const Qkv& qkv, std::int64_t ranks) {
   const std::int64_t pair = qkv.k.elements + qkv.v.elements;
   const DType type = qkv.q.type;
   std::vector<Var> pairs, parts;
@@ -154,11 +154,11 @@ Var te_flash_attention(Graph& graph, Qkv qkv) {
   qkv.q = te_copy(graph, qkv.q);
   qkv.k = te_copy(graph, qkv.k);
   qkv.v = te_copy(graph, qkv.v);
-  const Var out = te_fused_attention(graph, std::move(qkv));
+  const Var out = te_fused_attention(graph, qkv);
   return te_copy(graph, out);
 }
 
-Var te_unfused_attention(Graph& graph, Qkv qkv, bool dropout) {
+Var te_unfused_attention(Graph& graph, const Qkv& qkv, bool dropout) {
   const std::int64_t scores = qkv.queries * qkv.keys;
   Var weights = graph.make("scores", scores, qkv.q.type);
   weights = graph.make("weights", scores, qkv.q.type);

@@ -55,15 +55,15 @@ struct Qkv {
   std::int64_t keys = 0;     ///< tokens that each may see, those behind it included
 };
 /// cuDNN's attention. Source of the three: pytorch/attention/dot_product_attention/backends.py.
-Var te_fused_attention(Graph& graph, Qkv qkv);
+Var te_fused_attention(Graph& graph, const Qkv& qkv);
 /// The same over `ranks` that share each sequence. Source: .../context_parallel.py,
 /// AttnFuncWithCPAndQKVOA2A, AttnFuncWithCPAndKVP2P; of the ring, the rank that sees most.
 Var te_exchanged_attention(Graph& graph, Qkv qkv);
-Var te_ring_attention(Graph& graph, Qkv qkv, std::int64_t ranks);
+Var te_ring_attention(Graph& graph, const Qkv& qkv, std::int64_t ranks);
 /// The flash-attn library's, which wants [batch, seq] in this order, and gives it.
 Var te_flash_attention(Graph& graph, Qkv qkv);
 /// Scores, their softmax in one kernel, with dropout a mask and what it leaves, weighted values.
-Var te_unfused_attention(Graph& graph, Qkv qkv, bool dropout);
+Var te_unfused_attention(Graph& graph, const Qkv& qkv, bool dropout);
 /// SwiGLU of gate and up in one, or an activation with its bias: one kernel, which keeps its input.
 /// `weighed`: each row is multiplied by its probability, of `rows`. Source:
 /// megatron/core/fusions/fused_bias_swiglu.py, fused_bias_gelu.py.
