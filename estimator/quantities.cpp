@@ -31,6 +31,7 @@ struct StageKey {
   Recompute recompute;
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::plain;
+  Exchange exchange = Exchange::ring;
   // As long as nothing comes and goes with the units, these but for `made` are as they stand here.
   Sharding sharding{};
   bool overlap = true;
@@ -42,7 +43,7 @@ struct StageKey {
   auto tie() const {
     return std::tie(stage, stages, first_layer, layers, tp, cp, ep, etp, micro_batch, sp, schedule,
                     micro_batches, recompute.kind, recompute.k, attention, loss, sharding, overlap,
-                    ranks, bucket_elements, growing, modules);
+                    ranks, bucket_elements, growing, modules, exchange);
   }
   bool operator<(const StageKey& other) const { return tie() < other.tie(); }
 };
@@ -277,6 +278,7 @@ struct QuantityTable::Rows {
                  .recompute = c.recompute,
                  .attention = c.attention,
                  .loss = c.loss,
+                 .exchange = step.shape.exchange,
                  .growing = step.growing,
                  .modules = step.shape.modules};
     if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
@@ -302,7 +304,8 @@ struct QuantityTable::Rows {
     const FlatLayout& flat = both.trained;
     const StageRow& row = stage(c, number, part, both);
     StageQuantities q;
-    add_peaks(q, row, step_shape(problem, traits, c));
+    const StepShape shape = step_shape(problem, traits, c);
+    add_peaks(q, row, shape);
     add_holdings(q, problem, traits, both, c);
     q.forward = row.forward;
     q.backward = row.backward;
@@ -314,7 +317,7 @@ struct QuantityTable::Rows {
     q.optimizer_bytes =
         static_cast<double>(flat.shard_numel()) * optimizer_bytes_each(problem.workload);
     q.optimizer_launches = static_cast<double>(flat.buckets.size());
-    add_messages(q, {problem, c, part, step_shape(problem, traits, c), flat, both.frozen,
+    add_messages(q, {problem, c, part, shape, flat, both.frozen,
                      traits.transport(problem.cluster.device.kind), traits.overlaps(c), sharding});
     return q;
   }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "estimator/tape_layers.h"
+
 namespace planwright::estimator::tape {
 namespace {
 
@@ -31,12 +33,12 @@ Var TeBlock::attention(const Var& x, const BlockSpec& share) const {
   const std::int64_t keys = whole_ * share.kv_heads * share.head_dim;
   const Var mixed = te_norm_linear(graph_, x, {share.norm, rows_},
                                    (share.heads + 2 * share.kv_heads) * share.head_dim, ranks_);
-  std::vector<Var> parts = te_split(graph_, mixed, {queries, keys, keys});
+  std::vector<Var> parts = split(graph_, mixed, {queries, keys, keys});
   const bool grouped = share.heads > share.kv_heads;
-  if (grouped) parts[0] = te_copy(graph_, parts[0]);
+  if (grouped) parts[0] = copy(graph_, parts[0]);
   for (std::size_t i = 0; i < 2 && s_.rotary; ++i) parts[i] = te_rotate(graph_, parts[i]);
-  if (grouped && !s_.rotary) parts[1] = te_copy(graph_, parts[1]);
-  if (grouped || s_.rotary) parts[2] = te_copy(graph_, parts[2]);
+  if (grouped && !s_.rotary) parts[1] = copy(graph_, parts[1]);
+  if (grouped || s_.rotary) parts[2] = copy(graph_, parts[2]);
   const Var out = core_attention({.q = std::move(parts[0]),
                                   .k = std::move(parts[1]),
                                   .v = std::move(parts[2]),
@@ -58,13 +60,13 @@ Var TeBlock::latent_attention(const Var& x, const BlockSpec& share) const {
                        : te_linear(graph_, normed, rows_, share.heads * head, ranks_);
   if (l.q_rank > 0) q = up(q, share.heads * head);
   const Var down = te_linear(graph_, normed, rows_, l.kv_rank + l.rope_dim, kWhole);
-  const std::vector<Var> latent = te_split(graph_, down, {rows_ * l.kv_rank, rows_ * l.rope_dim});
-  const Var kv = up(te_copy(graph_, latent[0]), share.heads * (l.nope_dim + l.value_dim));
+  const std::vector<Var> latent = split(graph_, down, {rows_ * l.kv_rank, rows_ * l.rope_dim});
+  const Var kv = up(copy(graph_, latent[0]), share.heads * (l.nope_dim + l.value_dim));
   const std::vector<Var> parts =
-      te_split(graph_, kv, {whole_ * share.heads * l.nope_dim, whole_ * share.heads * l.value_dim});
+      split(graph_, kv, {whole_ * share.heads * l.nope_dim, whole_ * share.heads * l.value_dim});
   Qkv qkv{.q = te_move(graph_, std::exchange(q, {}), whole_ * share.heads * head),
           .k = te_move(graph_, parts[0], whole_ * share.heads * head),
-          .v = te_copy(graph_, parts[1]),
+          .v = copy(graph_, parts[1]),
           .queries = whole_ * share.heads,
           .keys = s_.seq};
   const Var out = core_attention(std::move(qkv));

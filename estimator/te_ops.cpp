@@ -1,7 +1,8 @@
 #include "estimator/te_ops.h"
 
-#include <numeric>
 #include <utility>
+
+#include "estimator/tape_layers.h"
 
 namespace planwright::estimator::tape {
 namespace {
@@ -72,25 +73,6 @@ Var te_row_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t ou
   return y;
 }
 
-std::vector<Var> te_split(Graph& graph, const Var& x, const std::vector<std::int64_t>& elements) {
-  std::vector<Var> views;
-  std::vector<Var*> outputs;
-  for (const std::int64_t each : elements) {
-    views.push_back({.elements = each, .type = x.type, .storage = x.storage});
-  }
-  for (Var& view : views) outputs.push_back(&view);
-  graph.join({x}, outputs, [&graph, total = x.elements, type = x.type](const std::vector<Var>&) {
-    return std::vector{graph.make("joined", total, type)};
-  });
-  return views;
-}
-
-Var te_copy(Graph& graph, const Var& x) {
-  Var y = graph.like("copy", x);
-  graph.join({x}, {&y}, [](std::vector<Var> g) { return g; });
-  return y;
-}
-
 Var te_move(Graph& graph, const Var& x, std::int64_t elements, std::int64_t kept) {
   Var y = graph.make("moved", elements, x.type);
   const Var map = kept > 0 ? graph.make("map", kept, DType::fp8) : Var{};
@@ -151,11 +133,11 @@ Var te_ring_attention(Graph& graph, const Qkv& qkv, std::int64_t ranks) {
 }
 
 Var te_flash_attention(Graph& graph, Qkv qkv) {
-  qkv.q = te_copy(graph, qkv.q);
-  qkv.k = te_copy(graph, qkv.k);
-  qkv.v = te_copy(graph, qkv.v);
+  qkv.q = copy(graph, qkv.q);
+  qkv.k = copy(graph, qkv.k);
+  qkv.v = copy(graph, qkv.v);
   const Var out = te_fused_attention(graph, qkv);
-  return te_copy(graph, out);
+  return copy(graph, out);
 }
 
 Var te_unfused_attention(Graph& graph, const Qkv& qkv, bool dropout) {
@@ -176,7 +158,7 @@ Var te_unfused_attention(Graph& graph, const Qkv& qkv, bool dropout) {
                d_weights = graph.like("d_scores", softmax);
                return std::vector{graph.like("dq", q), graph.like("dk", k), std::move(dv)};
              });
-  return te_copy(graph, out);
+  return copy(graph, out);
 }
 
 Var te_activation(Graph& graph, const Var& x, bool gated, std::int64_t weighed_rows) {

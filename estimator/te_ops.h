@@ -39,10 +39,6 @@ Var te_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t output
 /// A row-parallel product of `rows` to `outputs`. Source: pytorch/module/linear.py.
 Var te_row_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t outputs,
                   const TensorRanks& ranks);
-/// Parts of a matrix of rows, as views; their gradients are joined.
-std::vector<Var> te_split(Graph& graph, const Var& x, const std::vector<std::int64_t>& elements);
-/// A copy, as `contiguous` makes one of a view.
-Var te_copy(Graph& graph, const Var& x);
 /// The same values elsewhere, of as many elements or another number: tokens that are sorted, sent
 /// or gathered. `kept`: bytes that it keeps to find its way back.
 Var te_move(Graph& graph, const Var& x, std::int64_t elements, std::int64_t kept = 0);

@@ -96,16 +96,18 @@ Candidate candidate_of(const Row& row) {
   return candidate;
 }
 
-double predicted_gib(const Row& row) {
-  const Candidate candidate = candidate_of(row);
-  const auto& traits = targets::megatron::traits();
-  const estimator::Quantities all =
-      estimator::quantify(problem_of(row, candidate.dp), traits, candidate);
+double peak_gib(const estimator::Quantities& all) {
   std::int64_t peak = 0;
   for (const auto& stage : all.stages) {
     for (const auto& phase : stage.phases) peak = std::max(peak, phase.kernels.allocated().value);
   }
   return static_cast<double>(peak) / (1 << 30);
+}
+
+double predicted_gib(const Row& row) {
+  const Candidate candidate = candidate_of(row);
+  return peak_gib(
+      estimator::quantify(problem_of(row, candidate.dp), targets::megatron::traits(), candidate));
 }
 
 TEST(MegatronMemory, IsWithinHalfAPercentOfWhatWasMeasured) {
@@ -118,6 +120,21 @@ TEST(MegatronMemory, IsWithinHalfAPercentOfWhatWasMeasured) {
     sum += std::abs(error);
   }
   EXPECT_LT(sum / std::size(kRows), 0.001);
+}
+
+/// A table of many candidates keeps those apart that differ in a knob alone.
+TEST(MegatronMemory, TellsWaysOfContextRanksApartInATable) {
+  const Row row{Family::llama_70b, 1, 1, 8, 1, 131072, 0};
+  Candidate candidate = candidate_of(row);
+  const Problem problem = problem_of(row, candidate.dp);
+  const auto& traits = targets::megatron::traits();
+  estimator::QuantityTable table(problem, traits);
+  for (const char* way : {"p2p", "a2a"}) {
+    candidate.knobs = {{"cp_comm_type", way}};
+    EXPECT_EQ(peak_gib(table.quantify(candidate)),
+              peak_gib(estimator::quantify(problem, traits, candidate)))
+        << way;
+  }
 }
 
 }  // namespace
