@@ -30,9 +30,12 @@ double weight_bytes(const OffloadedStage& s) {
   return gatherings(s.sharding) * static_cast<double>(weights.value);
 }
 
+/// Widened on the device.
 double gradient_bytes(const OffloadedStage& s) {
   if (!s.candidate.offload.optimizer) return 0;
-  return trained_elements(s) * static_cast<double>(bytes_of(s.sharding.reduced));
+  const PrecisionRecipe& recipe = s.problem.workload.recipe;
+  const DType updated = recipe.master.value_or(recipe.storage);
+  return trained_elements(s) * static_cast<double>(bytes_of(updated));
 }
 
 }  // namespace
