@@ -61,7 +61,6 @@ const std::vector<std::string>& plans() {
       "--offload params --zero 2",
       "--offload optimizer+params --zero 3 --offload-to nvme",
       "--offload activations",
-      "--offload optimizer+params --zero 3 --device cpu --memory 64GiB",
       "--attention eager",
       "--loss fused",
       "--loss chunked",
