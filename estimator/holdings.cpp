@@ -180,6 +180,12 @@ std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const T
   return held;
 }
 
+bool regrows(const Problem& problem, const TargetTraits& traits, const Candidate& candidate) {
+  return std::any_of(traits.holdings.begin(), traits.holdings.end(), [&](const Holding& holding) {
+    return holding.grows && holding.to == Phase::backward && applies(holding, problem, candidate);
+  });
+}
+
 std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
                                         const Candidate& candidate, const FlatLayout& trained) {
   std::vector<std::int64_t> units;

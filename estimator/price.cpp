@@ -110,8 +110,8 @@ struct Pricer::State {
 
   template <class T>
   T judged(const Quantities& q, const PeakTerms<T>& peak, const Values<T>& v) const {
-    const auto preallocated = static_cast<double>(q.stages[peak.stage].preallocated.value);
-    return accelerator ? device_bytes(peak.allocated, preallocated, grouped, v) : peak.allocated;
+    if (!accelerator) return peak.allocated;
+    return device_bytes(q.stages[peak.stage], peak.allocated, grouped, v);
   }
 
   bool fits(const Quantities& q) const {
@@ -129,14 +129,13 @@ struct Pricer::State {
     }
   }
 
-  Ledger accounts_at(const PeakTerms<double>& peak, Bytes preallocated) const {
+  Ledger accounts_at(const PeakTerms<double>& peak, const StageQuantities& stage) const {
     Ledger at = peak.product ? *peak.phase->product : peak.phase->kernels;
     scale(at);
     if (peak.product) at[Account::workspace] += rounded(values[Term::gemm_scratch]);
     if (!accelerator) return at;
     const auto allocated = static_cast<double>(at.allocated().value);
-    at[Account::fragmentation] =
-        rounded(fragmentation_bytes(allocated, static_cast<double>(preallocated.value), values));
+    at[Account::fragmentation] = rounded(fragmentation_bytes(stage, allocated, values));
     at[Account::context] = rounded(context_bytes(grouped, values));
     return at;
   }
@@ -146,7 +145,7 @@ struct Pricer::State {
     StageEstimate stage;
     stage.stage = number;
     stage.phase = peak.phase->phase;
-    stage.accounts = accounts_at(peak, quantities.preallocated);
+    stage.accounts = accounts_at(peak, quantities);
     stage.tensor_peak = rounded(allocated_bytes(largest_tensors(quantities).tensors, values));
     if (accelerator) {
       stage.reserved = stage.accounts.allocated() + stage.accounts[Account::fragmentation];
