@@ -115,7 +115,8 @@ struct Residuals {
     if (fact.what == Fact::What::reserved) {
       return log(T(peak.allocated + fragmentation_bytes(stage, peak.allocated, values)));
     }
-    return log(device_bytes(stage, peak.allocated, cluster.devices() > 1, values));
+    return log(
+        device_bytes(stage, peak.allocated, cluster.devices() > 1 ? q.communicators : 0, values));
   }
 
   template <class T>

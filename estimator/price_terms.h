@@ -222,14 +222,15 @@ T fragmentation_bytes(const StageQuantities& stage, const T& allocated, const Va
 
 /// What lives beside the allocator.
 template <class T>
-T context_bytes(bool grouped, const Values<T>& v) {
-  return v[Term::device_context] + (grouped ? 1.0 : 0.0) * v[Term::communicator];
+T context_bytes(double communicators, const Values<T>& v) {
+  return v[Term::device_context] + communicators * v[Term::communicator];
 }
 
 /// All that an accelerator must hold.
 template <class T>
-T device_bytes(const StageQuantities& stage, const T& allocated, bool grouped, const Values<T>& v) {
-  return allocated + fragmentation_bytes(stage, allocated, v) + context_bytes(grouped, v);
+T device_bytes(const StageQuantities& stage, const T& allocated, double communicators,
+               const Values<T>& v) {
+  return allocated + fragmentation_bytes(stage, allocated, v) + context_bytes(communicators, v);
 }
 
 }  // namespace planwright::estimator

@@ -360,6 +360,9 @@ Quantities QuantityTable::quantify(const Candidate& candidate) {
       static_cast<double>(std::max<std::int64_t>(1, accumulation(problem, candidate)));
   q.tokens = static_cast<double>(candidate.micro_batch * problem.workload.seq);
   q.transport = rows_->traits.transport(problem.cluster.device.kind);
+  if (rows_->traits.communicators != nullptr) {
+    q.communicators = rows_->traits.communicators(problem, candidate);
+  }
   q.model_flops = rows_->flops_per_token * q.tokens * q.micro_batches;
   return q;
 }

@@ -80,6 +80,7 @@ struct Quantities {
   double micro_batches = 1;  ///< per step and rank
   double tokens = 0;         ///< of one micro-batch, as the kernels have them
   Transport transport = Transport::gloo;
+  double communicators = 1;  ///< that a rank has, if there are several
 
   /// What a step of all ranks of one replica is worth, recomputation not counted: 6 N + 12 L a s
   /// per token, a the attention's width. Source: PaLM, arXiv:2204.02311, appendix B.

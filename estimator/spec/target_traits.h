@@ -147,6 +147,8 @@ struct TargetTraits {
   bool (*keeps_gathered)(const Candidate&) = nullptr;
   /// Blocks of each stage where a plan leaves them to the target; null: as even as can be.
   std::vector<std::int64_t> (*stage_layers)(const ModelSpec&, int stages) = nullptr;
+  /// Groups of ranks that a rank has communicators for, whose buffers it holds; null: one.
+  int (*communicators)(const Problem&, const Candidate&) = nullptr;
   bool experts_apart = false;  ///< in buffers of their own, sharded over the ranks that hold them
   /// Rows of the embedding and the head, padding included; null: the vocabulary's.
   std::int64_t (*padded_vocab)(std::int64_t vocab, const Candidate&) = nullptr;

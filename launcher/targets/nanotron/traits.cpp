@@ -93,6 +93,21 @@ Sharding sharding(const Problem& problem, const Candidate& candidate) {
 /// model.ddp_bucket_cap_mb 25, of bf16.
 std::int64_t bucket_elements(const Candidate&) { return std::int64_t{25} * 1024 * 1024 / 2; }
 
+/// Groups that something is sent in: all ranks, for barriers; data ranks, tensor ranks, stages; the
+/// tensor ranks of all stages, for the gradients' norm; each neighbour that a stage sends to, a
+/// middle one to two; the ends with a tied matrix. Sources: src/nanotron/parallel/context.py,
+/// trainer.py, optim/clip_grads.py, parallel/pipeline_parallel/p2p.py, parallel/tied_parameters.py
+/// @ 2411b02; pytorch torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp @ v2.5.0: a pair that sends
+/// has a communicator of its own.
+int communicators(const Problem& problem, const Candidate& c) {
+  int groups = 1;
+  for (const int degree : {c.tp, c.dp, c.pp}) groups += degree > 1 ? 1 : 0;
+  if (c.tp > 1 && c.pp > 1) ++groups;
+  if (c.pp > 1) groups += c.pp > 2 ? 2 : 1;
+  if (c.pp > 1 && problem.model.tied_embeddings) ++groups;
+  return groups;
+}
+
 TargetTraits make_traits() {
   TargetTraits traits = stand_in_traits("nanotron", "0.4");
   traits.stand_in_kernels = false;
@@ -103,6 +118,7 @@ TargetTraits make_traits() {
   traits.kernels = [](DeviceKind) { return KernelSet::flash_attn; };
   traits.keeps_gathered = keeps_gathered;
   traits.stage_layers = stage_layers;
+  traits.communicators = communicators;
   traits.recipe = recipe;
   traits.padded_vocab = padded_vocab;
   traits.sharding = sharding;
