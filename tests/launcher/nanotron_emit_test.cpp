@@ -38,7 +38,7 @@ parallelism:
   pp: 2
   tp: 2
   expert_parallel_size: 1
-  pp_engine: 1f1b
+  pp_engine: "1f1b"
   tp_mode: REDUCE_SCATTER
   tp_linear_async_communication: true
   tp_recompute_allgather: true
@@ -65,7 +65,7 @@ model:
     max_position_embeddings: 4096
     tie_word_embeddings: false
     hidden_act: silu
-    rms_norm_eps: 0.00001
+    rms_norm_eps: 1.0e-05
     rope_theta: 500000.0
     rope_interleaved: false
 optimizer:
@@ -77,7 +77,7 @@ optimizer:
     name: adamW
     adam_beta1: 0.9
     adam_beta2: 0.95
-    adam_eps: 0.00000001
+    adam_eps: 1.0e-08
     torch_adam_is_fused: true
   learning_rate_scheduler:
     learning_rate: 0.0003
@@ -85,14 +85,8 @@ optimizer:
     lr_warmup_style: linear
     lr_decay_style: cosine
     lr_decay_steps: 9
-    min_decay_lr: 0.00003
-data_stages:
-  - name: training
-    start_training_step: 1
-    data:
-      dataset: null
-      num_loading_workers: 1
-      seed: 42
+    min_decay_lr: 3.0e-05
+data_stages: [{"name":"training","start_training_step":1,"data":{"dataset":null,"num_loading_workers":1,"seed":42}}]
 checkpoints:
   checkpoints_path: checkpoints
   checkpoint_interval: 1000

@@ -167,7 +167,7 @@ TEST(NanotronMemory, HasACommunicatorForEachGroup) {
 
 /// The segment that stays is in what is reserved, beside the largest instant.
 TEST(NanotronMemory, ReservesTheGatheredTensorsSegment) {
-  const Plan plan{1, 1, 8, 1, 1, 8};
+  const Plan plan{1, 1, 8, 1, 2, 8};
   const Problem problem = problem_of(kLarge, plan);
   const auto& traits = targets::nanotron::traits();
   const Estimate estimate =

@@ -45,7 +45,7 @@ Json learning_rates(int steps) {
           {"lr_warmup_style", "linear"},
           {"lr_decay_style", "cosine"},
           {"lr_decay_steps", steps > 1 ? steps - 1 : 1},
-          {"min_decay_lr", kLearningRate / 10}};
+          {"min_decay_lr", 3e-5}};
 }
 
 Json optimizer(const Candidate& c, int steps) {
