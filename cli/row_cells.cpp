@@ -9,13 +9,19 @@
 
 namespace planwright::cli {
 
-RowCells::RowCells(const MeasuredRow& row, std::string target)
-    : row_(row), target_(std::move(target)) {}
+RowCells::RowCells(const MeasuredRow& row, std::string target) : row_(row) {
+  for (const char* column : {"framework_version", "framework"}) {
+    for (std::string& each : dialects_of(column, row.text(column))) {
+      speaks_.push_back(std::move(each));
+    }
+  }
+  speaks_.push_back(std::move(target));
+}
 
 std::optional<Setting> RowCells::setting(std::string_view column) {
   const std::string key(column);
   if (row_.says(column)) return Setting{meaning(column, row_.text(column)), "", key};
-  const auto usual = default_cell(target_, column);
+  const auto usual = default_cell(speaks_, column);
   if (!usual) return std::nullopt;
   assume(fmt::format("{} {}", column, *usual));
   return Setting{*usual, "", key};

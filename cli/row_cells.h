@@ -15,7 +15,8 @@ namespace planwright::cli {
 /// assumed where it says nothing, and what was. Settings name the column as their key.
 class RowCells {
  public:
-  /// `target` is who the framework is here. The row must outlive this.
+  /// `target` is who the framework is here; how it was used may be seen from the row. The row must
+  /// outlive this.
   RowCells(const MeasuredRow& row, std::string target);
 
   const MeasuredRow& row() const { return row_; }
@@ -32,7 +33,7 @@ class RowCells {
 
  private:
   const MeasuredRow& row_;
-  std::string target_;
+  std::vector<std::string> speaks_;  ///< dialects of the framework, and the target that it is
   std::vector<std::string> assumed_;
 };
 

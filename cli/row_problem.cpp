@@ -207,6 +207,15 @@ void put_axes(RowCells& cells, const Layout& layout, Settings& settings) {
   if (cells.row().flag("compile").value_or(false)) cells.assume("compile changes nothing");
 }
 
+/// Of one stage nothing need be assumed.
+PeakOf stage_meant(RowCells& cells, int stages) {
+  if (stages == 1) return PeakOf::any;
+  const Setting stage = cells.required("peak_of");
+  const auto known = from_word<PeakOf>(stage.text);
+  if (!known) refuse(stage, "must be one of " + join_words(all_words<PeakOf>()));
+  return *known;
+}
+
 }  // namespace
 
 std::string target_of(const MeasuredRow& row) {
@@ -226,7 +235,8 @@ RowProblem problem_of(const MeasuredRow& row) {
   put_axes(cells, layout, settings);
   const ModelSpec model = model_of(cells);
   OneCandidate one = read_one_candidate(settings, model);
-  return {std::move(one), cells.assumed()};
+  const PeakOf peak_of = stage_meant(cells, one.candidate.pp);
+  return {std::move(one), peak_of, cells.assumed()};
 }
 
 }  // namespace planwright::cli

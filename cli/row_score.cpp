@@ -29,9 +29,16 @@ std::optional<Bytes> measured_bytes(const MeasuredRow& row) {
   return gigabytes ? std::optional(Bytes{std::llround(*gigabytes * kGiB)}) : std::nullopt;
 }
 
-/// Over the stages: another may be the fullest of another kind.
-void take_peaks(const Estimate& estimate, RowScore& score) {
-  for (const StageEstimate& stage : estimate.stages) {
+bool is_meant(PeakOf peak_of, std::size_t stage, std::size_t stages) {
+  if (peak_of == PeakOf::first) return stage == 0;
+  return peak_of == PeakOf::any || stage + 1 == stages;
+}
+
+/// Over the stages that are meant: another may be the fullest of another kind.
+void take_peaks(const Estimate& estimate, PeakOf peak_of, RowScore& score) {
+  for (std::size_t i = 0; i < estimate.stages.size(); ++i) {
+    if (!is_meant(peak_of, i, estimate.stages.size())) continue;
+    const StageEstimate& stage = estimate.stages[i];
     score.allocated = std::max(score.allocated, std::optional(stage.accounts.allocated()));
     score.reserved = std::max(score.reserved, stage.reserved);
     score.device = std::max(score.device, stage.device_used);
@@ -49,6 +56,7 @@ Estimate estimate_of(const ProblemInput& input, const Candidate& candidate,
 
 void predict(const RowProblem& row, const RowLessons& lessons, RowScore& score) {
   const auto& [input, candidate, place] = row.one;
+  score.peak_of = row.peak_of;
   score.assumed = row.assumed;
   if (const auto broken = broken_rule(input.problem, input.traits(), candidate)) {
     score.reason = reason_text(*broken);
@@ -62,7 +70,7 @@ void predict(const RowProblem& row, const RowLessons& lessons, RowScore& score) 
   score.fit_probability = estimate.fit_probability;
   score.step_time = estimate.step_time;
   score.tokens_per_second_per_device = estimate.tokens_per_second_per_device;
-  take_peaks(estimate, score);
+  take_peaks(estimate, row.peak_of, score);
 }
 
 /// One rank that saw the row's peak, in the place of its kind.
@@ -105,9 +113,12 @@ struct TargetEvidence {
   std::vector<estimator::Evidence> evidence;
 };
 
-/// Adds what the row has shown, if it would not be skipped.
+/// Adds what the row has shown, if it would not be skipped. The peak of one stage says nothing of
+/// the fullest, which evidence is of.
 void add_evidence(const MeasuredRow& row, std::map<std::string, TargetEvidence>& all) {
-  const auto [input, candidate, place] = problem_of(row).one;
+  const RowProblem problem = problem_of(row);
+  if (problem.peak_of != PeakOf::any) return;
+  const auto& [input, candidate, place] = problem.one;
   if (broken_rule(input.problem, input.traits(), candidate)) return;
   const auto shown = shown_by(row, input.problem);
   if (!shown) return;

@@ -48,15 +48,27 @@ const std::vector<RowBlock>& blocks() {
   return kBlocks;
 }
 
+std::optional<std::string> default_of(std::string_view target, std::string_view column) {
+  const Csv& table = default_table();
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const bool meant = table.cell(row, "column") == column && table.cell(row, "target") == target;
+    if (meant) return table.cell(row, "value");
+  }
+  return std::nullopt;
+}
+
+/// A final star stands for any rest.
+bool is_spelt(const std::string& pattern, const std::string& spelling) {
+  if (!pattern.ends_with('*')) return same_letters(pattern, spelling);
+  return spelling.starts_with(std::string_view(pattern.data(), pattern.size() - 1));
+}
+
 /// "layers:*" stands for every spelling that begins as it does, and the star for the rest of it.
 std::optional<std::string> meaning_if(const std::string& alias, const std::string& word,
                                       const std::string& spelling) {
-  if (!alias.ends_with('*')) {
-    return same_letters(alias, spelling) ? std::optional(word) : std::nullopt;
-  }
-  const std::string_view begin(alias.data(), alias.size() - 1);
-  if (!spelling.starts_with(begin)) return std::nullopt;
-  return word.substr(0, word.size() - 1) + spelling.substr(begin.size());
+  if (!is_spelt(alias, spelling)) return std::nullopt;
+  if (!alias.ends_with('*')) return word;
+  return word.substr(0, word.size() - 1) + spelling.substr(alias.size() - 1);
 }
 
 }  // namespace
@@ -75,15 +87,23 @@ std::string meaning(std::string_view column, const std::string& spelling) {
   return known_meaning(column, spelling).value_or(spelling);
 }
 
-std::optional<std::string> default_cell(std::string_view target, std::string_view column) {
-  const Csv& table = default_table();
-  std::optional<std::string> of_any;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.cell(row, "column") != column) continue;
-    if (table.cell(row, "target") == target) return table.cell(row, "value");
-    if (table.cell(row, "target") == "any") of_any = table.cell(row, "value");
+std::vector<std::string> dialects_of(std::string_view column, const std::string& spelling) {
+  static const Csv kTable(data_text("row_dialects.csv"), "row_dialects.csv");
+  std::vector<std::string> found;
+  for (std::size_t row = 0; row < kTable.rows(); ++row) {
+    if (kTable.cell(row, "column") != column) continue;
+    if (!is_spelt(kTable.cell(row, "spelling"), spelling)) continue;
+    found.push_back(kTable.cell(row, "dialect"));
   }
-  return of_any;
+  return found;
+}
+
+std::optional<std::string> default_cell(const std::vector<std::string>& of,
+                                        std::string_view column) {
+  for (const std::string& each : of) {
+    if (auto value = default_of(each, column)) return value;
+  }
+  return default_of("any", column);
 }
 
 const RowBlock* block_with(std::string_view act) {

@@ -15,9 +15,15 @@ std::string meaning(std::string_view column, const std::string& spelling);
 /// The same, but nothing for such a spelling.
 std::optional<std::string> known_meaning(std::string_view column, const std::string& spelling);
 
-/// What a target does where a row does not say otherwise, by row_defaults.csv; nothing if the
-/// answer cannot be known without the cell.
-std::optional<std::string> default_cell(std::string_view target, std::string_view column);
+/// The ways of using a framework that the spelling in the column tells of, by row_dialects.csv;
+/// the one that knows most first.
+std::vector<std::string> dialects_of(std::string_view column, const std::string& spelling);
+
+/// What happens where a row does not say otherwise, by row_defaults.csv: of the first of these
+/// dialects and targets that says it, else of any; nothing if the answer cannot be known without
+/// the cell.
+std::optional<std::string> default_cell(const std::vector<std::string>& of,
+                                        std::string_view column);
 
 /// The block that usually has an activation, by row_blocks.csv.
 struct RowBlock {

@@ -103,6 +103,21 @@ TEST(RowProblem, TakesTheAxesOfTheRow) {
   EXPECT_EQ(offload_text(candidate_with({{"offload", "activation"}}).offload), "activations");
 }
 
+/// Where a framework logs memory on one rank only, a published peak is that one's.
+TEST(RowProblem, KnowsTheStageThatAPeakIsOf) {
+  const auto stage = [](Cells cells) {
+    cells.insert({{"framework", "megatron"}, {"pp", "2"}});
+    return problem_with(cells).peak_of;
+  };
+  EXPECT_EQ(stage({}), cli::PeakOf::any);
+  EXPECT_EQ(stage({{"framework_version", "golden values of June"}}), cli::PeakOf::last);
+  EXPECT_EQ(stage({{"framework_version", "golden values of June"}, {"peak_of", "first"}}),
+            cli::PeakOf::first);
+  const Cells two{{"framework", "megatron"}, {"pp", "2"}};
+  EXPECT_TRUE(assumes(problem_with(two), "peak_of any"));
+  EXPECT_FALSE(assumes(problem_with({}), "peak_of any"));
+}
+
 TEST(RowProblem, FindsTheThirdOfThreeNumbers) {
   EXPECT_EQ(candidate_with({{"n_gpus", ""}, {"dp", "4"}}).dp, 4);
   EXPECT_EQ(spec_with({{"n_gpus", ""}, {"dp", "4"}}).cluster.devices(), 4);
