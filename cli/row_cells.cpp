@@ -18,13 +18,17 @@ RowCells::RowCells(const MeasuredRow& row, std::string target) : row_(row) {
   speaks_.push_back(std::move(target));
 }
 
+std::optional<Setting> RowCells::usual(std::string_view what) {
+  const auto value =
+      default_cell(speaks_, what, [&](std::string_view column) { return row_.text(column); });
+  if (!value) return std::nullopt;
+  assume(fmt::format("{} {}", what, *value));
+  return Setting{*value, "", std::string(what)};
+}
+
 std::optional<Setting> RowCells::setting(std::string_view column) {
-  const std::string key(column);
-  if (row_.says(column)) return Setting{meaning(column, row_.text(column)), "", key};
-  const auto usual = default_cell(speaks_, column);
-  if (!usual) return std::nullopt;
-  assume(fmt::format("{} {}", column, *usual));
-  return Setting{*usual, "", key};
+  if (!row_.says(column)) return usual(column);
+  return Setting{meaning(column, row_.text(column)), "", std::string(column)};
 }
 
 Setting RowCells::required(std::string_view column) {

@@ -21,6 +21,8 @@ class RowCells {
 
   const MeasuredRow& row() const { return row_; }
 
+  /// What is usual for something that no column is of: assumed, if it is known.
+  std::optional<Setting> usual(std::string_view what);
   /// The cell, else the target's default, which is then assumed; nothing if there is neither.
   std::optional<Setting> setting(std::string_view column);
   /// The same, or an InputError that calls the column missing.

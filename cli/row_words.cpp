@@ -41,18 +41,31 @@ const std::vector<RowBlock>& blocks() {
                       .activation = table.cell(row, "activation"),
                       .norm = table.cell(row, "norm"),
                       .positions = table.cell(row, "positions"),
-                      .biases = table.number(row, "biases", 0) > 0});
+                      .biases = table.number(row, "biases", 0) > 0,
+                      .dropout = table.cell(row, "dropout")});
     }
     return made;
   }();
   return kBlocks;
 }
 
-std::optional<std::string> default_of(std::string_view target, std::string_view column) {
+/// "column", or "column if other=text", of rows that have such a cell.
+bool is_of(const std::string& spelling, std::string_view column, const CellOf& cell) {
+  constexpr std::string_view kIf = " if ";
+  const std::size_t end = spelling.find(kIf);
+  if (spelling.substr(0, end) != column) return false;
+  if (end == std::string::npos) return true;
+  const std::string condition = spelling.substr(end + kIf.size());
+  const std::size_t equals = condition.find('=');
+  return cell(condition.substr(0, equals)) == condition.substr(equals + 1);
+}
+
+std::optional<std::string> default_of(std::string_view target, std::string_view column,
+                                      const CellOf& cell) {
   const Csv& table = default_table();
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    const bool meant = table.cell(row, "column") == column && table.cell(row, "target") == target;
-    if (meant) return table.cell(row, "value");
+    if (table.cell(row, "target") != target) continue;
+    if (is_of(table.cell(row, "column"), column, cell)) return table.cell(row, "value");
   }
   return std::nullopt;
 }
@@ -98,12 +111,12 @@ std::vector<std::string> dialects_of(std::string_view column, const std::string&
   return found;
 }
 
-std::optional<std::string> default_cell(const std::vector<std::string>& of,
-                                        std::string_view column) {
+std::optional<std::string> default_cell(const std::vector<std::string>& of, std::string_view column,
+                                        const CellOf& cell) {
   for (const std::string& each : of) {
-    if (auto value = default_of(each, column)) return value;
+    if (auto value = default_of(each, column, cell)) return value;
   }
-  return default_of("any", column);
+  return default_of("any", column, cell);
 }
 
 const RowBlock* block_with(std::string_view act) {

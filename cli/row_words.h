@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,11 +20,14 @@ std::optional<std::string> known_meaning(std::string_view column, const std::str
 /// the one that knows most first.
 std::vector<std::string> dialects_of(std::string_view column, const std::string& spelling);
 
+/// The row's text in a column.
+using CellOf = std::function<std::string(std::string_view column)>;
+
 /// What happens where a row does not say otherwise, by row_defaults.csv: of the first of these
-/// dialects and targets that says it, else of any; nothing if the answer cannot be known without
-/// the cell.
-std::optional<std::string> default_cell(const std::vector<std::string>& of,
-                                        std::string_view column);
+/// dialects and targets that says it of rows with such a `cell`, else of any; nothing if the answer
+/// cannot be known without the cell.
+std::optional<std::string> default_cell(const std::vector<std::string>& of, std::string_view column,
+                                        const CellOf& cell);
 
 /// The block that usually has an activation, by row_blocks.csv.
 struct RowBlock {
@@ -32,6 +36,7 @@ struct RowBlock {
   std::string family;  ///< model_type of its config.json
   std::string mlp, activation, norm, positions;
   bool biases = false;
+  std::string dropout;  ///< of attention's weights and between blocks
 };
 /// Null if the rows' word for the activation is unknown.
 const RowBlock* block_with(std::string_view act);

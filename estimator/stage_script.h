@@ -27,7 +27,7 @@ struct StageStep {
   std::vector<std::int64_t> growing{};      ///< by unit: see growing_bytes
   std::optional<WeightFormat> quantised{};  ///< of the frozen linear matrices
   Schedule schedule = Schedule::one_f_one_b;
-  int stage = 0, stages = 1;
+  int stage = 0, stages = 1, chunks = 1;
   std::int64_t micro_batches = 1;
 };
 

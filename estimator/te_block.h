@@ -22,11 +22,13 @@ class TeBlock {
   Var mlp(const Var& x, const BlockSpec& share) const;
   Var moe(const Var& x, const BlockSpec& share) const;
   Var routed(const Var& x, const BlockSpec& share) const;
+  Var sent(const Var& x, const BlockSpec& share) const;
+  Var gathered(const Var& x, const BlockSpec& share) const;
   Var experts(const Var& tokens, const BlockSpec& share, std::int64_t rows) const;
 
   Graph& graph_;
   const StepShape& s_;
-  TensorRanks ranks_;
+  TensorRanks ranks_, alone_;
   std::int64_t rows_ = 0;   ///< tokens of this rank between the products
   std::int64_t whole_ = 0;  ///< tokens in them
 };

@@ -37,6 +37,8 @@ void add_experts(Problem& p, const MoeSpec& moe) {
   block_of(p).moe = moe;
 }
 
+constexpr LatentSpec kLatent{
+    .kv_rank = 512, .q_rank = 1536, .nope_dim = 128, .rope_dim = 64, .value_dim = 128};
 constexpr MoeSpec kExperts{.experts = 8, .top_k = 2, .ffn = 1024};
 
 const std::vector<testing::Refused> kRefused = {
@@ -104,6 +106,11 @@ const std::vector<testing::Refused> kRefused = {
      },
      {"16-bit types, not fp32", "eager"}},
     {[](Problem&, Candidate& c) { c.loss = LossKernel::chunked; }, {"loss chunked"}},
+    {[](Problem&, Candidate& c) {
+       c.loss = LossKernel::fused;
+       c.knobs = {{"deterministic_mode", "on"}};
+     },
+     {"--deterministic-mode", "--loss plain"}},
     // Experts.
     {[](Problem&, Candidate& c) { c.ep = 2; }, {"ep 2", "the model has none"}},
     {[](Problem&, Candidate& c) { c.etp = 2; }, {"etp 2", "the model has none"}},
@@ -154,7 +161,16 @@ const std::vector<testing::Refused> kRefused = {
      },
      {"chunk:5", "0.17"}},
     // Models.
-    {[](Problem& p, Candidate&) { block_of(p).latent = LatentSpec{}; }, {"latent attention"}},
+    {[](Problem& p, Candidate&) {
+       block_of(p).latent = kLatent;
+       p.model.positions = Positions::learned;
+     },
+     {"latent attention", "rotary"}},
+    {[](Problem& p, Candidate&) {
+       block_of(p).latent = kLatent;
+       block_of(p).qkv_bias = true;
+     },
+     {"latent attention", "biases"}},
     {[](Problem& p, Candidate&) { p.model.positions = Positions::alibi; }, {"positions"}},
     {[](Problem& p, Candidate&) { block_of(p).sinks = true; }, {"attention sinks"}},
     {[](Problem& p, Candidate&) { block_of(p).residual = Residual::parallel; }, {"both at once"}},
