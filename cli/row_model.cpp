@@ -129,6 +129,18 @@ std::int64_t kv_heads(RowCells& cells, std::int64_t heads) {
   return heads;
 }
 
+/// What the row says, or four times the hidden size where a framework takes that: of gated MLPs two
+/// thirds of it, in whole tiles, since they have three matrices in the place of two.
+std::int64_t mlp_width(RowCells& cells, bool gated) {
+  constexpr std::int64_t kTile = 64;
+  const Setting said = cells.required("ffn");
+  if (said.text != "4 hidden") return cells.count("ffn");
+  const std::int64_t wide = 4 * cells.count("hidden");
+  const std::int64_t width = gated ? wide * 2 / 3 / kTile * kTile : wide;
+  cells.assume(fmt::format("ffn {}", width));
+  return width;
+}
+
 BlockSpec block_of(RowCells& cells, const RowBlock& usual) {
   BlockSpec block;
   block.heads = cells.count("heads");
@@ -138,7 +150,7 @@ BlockSpec block_of(RowCells& cells, const RowBlock& usual) {
   block.activation = from_word<Activation>(usual.activation).value();
   block.norm = from_word<NormKind>(usual.norm).value();
   block.qkv_bias = block.out_bias = block.mlp_bias = usual.biases;
-  const std::int64_t ffn = cells.count("ffn");
+  const std::int64_t ffn = mlp_width(cells, block.mlp == MlpKind::gated);
   const std::int64_t experts = cells.row().count("experts").value_or(0);
   if (experts == 0) {
     block.ffn = ffn;

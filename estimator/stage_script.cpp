@@ -229,7 +229,7 @@ void StageRun::forward(int chunk) {
   const std::vector<Turn>& turns = forward_of(chunk);
   simulator_.enter(Phase::forward);
   if (begins(chunk)) make(program_->ids());
-  if (ends(chunk)) make(program_->targets());
+  if (ends(chunk)) make(program_->targets(s_.part));
   gathered_ahead_ = false;
   if (begins(chunk)) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
@@ -285,7 +285,7 @@ void StageRun::backward(int chunk) {
   drop(gradients(summing_));
   summing_ = 0;
   grown_ = true;
-  if (ends(chunk)) drop(program_->targets());
+  if (ends(chunk)) drop(program_->targets(s_.part));
 }
 
 void StageRun::hand_over(const Handover& h) {

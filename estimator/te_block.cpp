@@ -75,10 +75,33 @@ Var TeBlock::latent_attention(const Var& x, const BlockSpec& share) const {
   return te_row_linear(graph_, out, whole_, s_.hidden, ranks_);
 }
 
+Var TeBlock::core_attention(Qkv qkv) const {
+  return s_.recompute_core ? recomputed_attention(qkv) : attention_kernel(std::move(qkv));
+}
+
+/// megatron/core/transformer/attention.py, _checkpointed_attention_forward: what it takes is kept,
+/// and what it gives, by the product behind it.
+Var TeBlock::recomputed_attention(const Qkv& qkv) const {
+  const bool wanted = std::exchange(graph_.gradients, false);
+  Var out = attention_kernel(qkv);
+  graph_.gradients = wanted;
+  graph_.join(
+      {qkv.q, qkv.k, qkv.v}, {&out},
+      [this_block = *this, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v),
+       queries = qkv.queries, keys = qkv.keys](std::vector<Var> g) {
+        Graph& graph = this_block.graph_;
+        const std::vector<Var> leaves{graph.detached(q), graph.detached(k), graph.detached(v)};
+        Var again = this_block.attention_kernel(
+            {.q = leaves[0], .k = leaves[1], .v = leaves[2], .queries = queries, .keys = keys});
+        return graph.backward(std::move(again), std::move(g[0]), leaves);
+      });
+  return out;
+}
+
 /// Transformer Engine's choice: flash-attn before compute capability 9.0, cuDNN from there on, but
 /// where its results must repeat on 9.x only. Source:
 /// pytorch/attention/dot_product_attention/utils.py, get_attention_backend @ v2.11.
-Var TeBlock::core_attention(Qkv qkv) const {
+Var TeBlock::attention_kernel(Qkv qkv) const {
   if (s_.attention == AttentionKernel::eager) {
     return te_unfused_attention(graph_, qkv, s_.attention_dropout);
   }

@@ -19,6 +19,8 @@ class TeBlock {
   Var attention(const Var& x, const BlockSpec& share) const;
   Var latent_attention(const Var& x, const BlockSpec& share) const;
   Var core_attention(Qkv qkv) const;
+  Var attention_kernel(Qkv qkv) const;
+  Var recomputed_attention(const Qkv& qkv) const;
   Var mlp(const Var& x, const BlockSpec& share) const;
   Var moe(const Var& x, const BlockSpec& share) const;
   Var routed(const Var& x, const BlockSpec& share) const;

@@ -24,10 +24,15 @@ TeProgram::TeProgram(const StepShape& shape)
 
 Tensor TeProgram::boundary() const { return hidden_rows(shape_, "hidden states"); }
 
-/// Tokens, labels and positions of 8 bytes, the loss mask of 4, on both end stages. Source:
-/// megatron/training/utils.py, get_batch_on_this_tp_rank.
-Tensor TeProgram::ids() const { return {"batch", (8 + 8 + 8 + 4) * whole_}; }
-Tensor TeProgram::targets() const { return ids(); }
+/// Tokens, labels and positions of 8 bytes, the loss mask of 4, on both end stages, and with each
+/// the mask of attention. Source: megatron/training/utils.py, get_batch_on_this_tp_rank.
+Tensor TeProgram::ids() const {
+  const std::int64_t mask = shape_.te.gets_masks ? shape_.batch * shape_.seq * shape_.seq : 0;
+  return {"batch", (8 + 8 + 8 + 4) * whole_ + mask};
+}
+Tensor TeProgram::targets(const ModelPart& part) const {
+  return part.first ? Tensor{"batch", 0} : ids();
+}
 
 Var TeProgram::given(Graph& graph, const char* name) const {
   return graph.given(name, rows_ * shape_.hidden, shape_.compute, true);

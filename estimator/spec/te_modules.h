@@ -11,8 +11,8 @@ struct TeModules {
   bool sums_wgrad = true;      ///< a product adds a weight's gradient to the buffer by itself
   bool groups_experts = true;  ///< their products are one kernel; else one expert follows the other
   bool gathers_tokens =
-      false;                   ///< each rank of experts gets all tokens; else those for its experts
-  bool compiled_loss = false;  ///< the fused loss is torch's compiled functions
+      false;                ///< each rank of experts gets all tokens; else those for its experts
+  bool gets_masks = false;  ///< a byte for each pair of tokens comes with a micro-batch
 
   auto operator<=>(const TeModules&) const = default;
 };

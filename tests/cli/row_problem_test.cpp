@@ -236,7 +236,8 @@ TEST(RowProblem, TakesADialectsDefaults) {
   const decltype(Candidate::knobs) knobs{{"deterministic_mode", "on"},
                                          {"gradient_accumulation_fusion", "off"},
                                          {"moe_token_dispatcher_type", "allgather"},
-                                         {"moe_grouped_gemm", "off"}};
+                                         {"moe_grouped_gemm", "off"},
+                                         {"create_attention_mask_in_dataloader", "on"}};
   EXPECT_EQ(made.one.candidate.knobs, knobs);
   for (const char* what : {"n_gpus 8", "dp 8", "vocab 50257", "norm layer_norm",
                            "positions learned", "biases 1", "hidden_dropout 0.1"}) {
@@ -246,6 +247,15 @@ TEST(RowProblem, TakesADialectsDefaults) {
               problem_with(golden_with({{"tp", "16"}}));
             }).rule,
             "missing column: n_gpus");
+}
+
+TEST(RowModel, IsAsWideAsItsFrameworkMakesIt) {
+  const Cells megatron{{"framework", "megatron"}, {"zero", "1"}, {"ffn", ""}, {"model", "some"}};
+  EXPECT_EQ(model_with(megatron).block(0).ffn, 4 * 4096 * 2 / 3 / 64 * 64);
+  Cells plain = megatron;
+  plain["act"] = "gelu";
+  EXPECT_EQ(model_with(plain).block(0).ffn, 4 * 4096);
+  EXPECT_TRUE(assumes(problem_with(plain), "ffn 16384"));
 }
 
 TEST(RowProblem, DividesExpertsAsItsFrameworkDoes) {

@@ -69,6 +69,32 @@ TEST(TeProgram, KeepsWhatThePaperCounts) {
             34 * kRows * kHidden + 5 * kBatch * kHeads * kSeq * kSeq + 2 * 8 * kRows);
 }
 
+/// Equation 4: scores, their dropout and what it leaves are made again.
+TEST(TeProgram, KeepsWhatAttentionTakesAndGivesWhereItIsMadeAgain) {
+  StepShape shape = shape_of();
+  shape.attention = AttentionKernel::eager;
+  shape.hidden_dropout = shape.attention_dropout = true;
+  const TeProgram whole(shape);
+  shape.recompute_core = true;
+  const TeProgram again(shape);
+  EXPECT_EQ(state_of(shape, gpt_block()), 34 * kRows * kHidden + 2 * 8 * kRows);
+  const auto both = [](const TeProgram& program) {
+    return net(program.block(Turn::forward_kept, true, gpt_block())) +
+           net(program.block(Turn::backward, true, gpt_block()));
+  };
+  EXPECT_EQ(both(again), both(whole));
+}
+
+TEST(TeProgram, GetsMasksOnce) {
+  StepShape shape = shape_of();
+  const std::int64_t plain = TeProgram(shape).ids().bytes;
+  shape.te.gets_masks = true;
+  const TeProgram program(shape);
+  EXPECT_EQ(program.ids().bytes - plain, kBatch * kSeq * kSeq);
+  EXPECT_EQ(program.targets({.first = true, .last = true}).bytes, 0);
+  EXPECT_EQ(program.targets({.first = false, .last = true}).bytes, program.ids().bytes);
+}
+
 /// Without the scores and masks, and with each query's log-sum-exp in their place.
 TEST(TeProgram, KeepsNoScoresWithFusedAttention) {
   const std::int64_t lse = 4 * kRows * kHeads;

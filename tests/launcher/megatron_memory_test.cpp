@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "estimator/calibrate.h"
 #include "estimator/coefficients.h"
 #include "estimator/devices.h"
 #include "estimator/models.h"

@@ -246,20 +246,34 @@ TEST(MegatronTraits, PlanWhatCanBeEstimated) {
   EXPECT_EQ(broken([](Problem&, Candidate&) {}), "");
   EXPECT_EQ(broken([](Problem&, Candidate& c) { ranks(c, 2, 2), c.sp = true; }), "");
   EXPECT_EQ(broken([](Problem&, Candidate& c) { c.loss = LossKernel::fused; }), "");
+  EXPECT_EQ(broken([](Problem&, Candidate& c) { c.recompute.kind = RecomputeKind::selective; }),
+            "");
+  EXPECT_EQ(broken([](Problem& p, Candidate&) { block_of(p).latent = kLatent; }), "");
+  EXPECT_EQ(broken([](Problem&, Candidate& c) {
+              ranks(c, 1, 2);
+              c.vpp = 2;
+              c.schedule = Schedule::interleaved;
+            }),
+            "");
   EXPECT_EQ(broken([](Problem& p, Candidate&) { p.workload.recipe.gradient = DType::bf16; }), "");
 }
 
 TEST(MegatronTraits, RefuseWhatCanBeWrittenAndNotEstimated) {
   const std::pair<const char*, std::function<void(Problem&, Candidate&)>> cases[] = {
-      {"vpp_supported",
-       [](Problem&, Candidate& c) {
+      {"estimates_chunks_alike",
+       [](Problem& p, Candidate& c) {
+         p.model.runs = {{16, block_of(p)}, {16, block_of(p)}};
+         block_of(p).ffn = 0;
+         block_of(p).moe = kExperts;
          ranks(c, 1, 2);
          c.vpp = 2;
          c.schedule = Schedule::interleaved;
        }},
       {"hsdp_supported", [](Problem&, Candidate& c) { c.hsdp = 2; }},
       {"recompute_supported",
-       [](Problem&, Candidate& c) { c.recompute.kind = RecomputeKind::selective; }},
+       [](Problem&, Candidate& c) {
+         c.recompute = {RecomputeKind::selective, 0, {"mlp"}};
+       }},
       {"offload_supported", [](Problem&, Candidate& c) { c.offload.optimizer = true; }},
       {"estimates_optimizer",
        [](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::sgd; }},

@@ -305,7 +305,8 @@ std::vector<Knob> emitted_knobs() {
           {kDispatcherKnob,
            {"alltoall", "allgather"},
            "whether ranks of experts get the tokens for their experts, or all"},
-          {kGroupsKnob, {"on", "off"}, "whether products of several experts are one kernel"}};
+          {kGroupsKnob, {"on", "off"}, "whether products of several experts are one kernel"},
+          {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"}};
 }
 
 TeModules te_modules(const Candidate& candidate) {
@@ -315,7 +316,8 @@ TeModules te_modules(const Candidate& candidate) {
   return {.deterministic = is(kDeterministicKnob, "on"),
           .sums_wgrad = is(kSumsKnob, "on"),
           .groups_experts = is(kGroupsKnob, "on"),
-          .gathers_tokens = is(kDispatcherKnob, "allgather")};
+          .gathers_tokens = is(kDispatcherKnob, "allgather"),
+          .gets_masks = is(kMasksKnob, "on")};
 }
 
 Exchange exchange(const Candidate& candidate) {

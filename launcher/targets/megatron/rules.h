@@ -12,6 +12,7 @@ constexpr const char* kExchangeKnob = "cp_comm_type";
 constexpr const char* kDeterministicKnob = "deterministic_mode";
 constexpr const char* kDispatcherKnob = "moe_token_dispatcher_type";
 constexpr const char* kGroupsKnob = "moe_grouped_gemm";
+constexpr const char* kMasksKnob = "create_attention_mask_in_dataloader";
 constexpr const char* kSumsKnob = "gradient_accumulation_fusion";
 
 /// How context ranks exchange what they attend to: the knob's, or p2p.

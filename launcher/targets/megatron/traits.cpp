@@ -91,7 +91,7 @@ SupportedAxes axes() {
   axes.tp = axes.pp = axes.cp = axes.ep = axes.etp = usual_degrees();
   axes.zero = {0, 1};
   axes.sp = {false, true};
-  axes.recompute = {Recompute{}, {RecomputeKind::full, 0, {}}};
+  axes.recompute = {Recompute{}, {RecomputeKind::full, 0, {}}, {RecomputeKind::selective, 0, {}}};
   for (const int k : {2, 4}) axes.recompute.push_back({RecomputeKind::chunk, k, {}});
   for (const int k : {1, 2, 4, 8}) axes.recompute.push_back({RecomputeKind::first, k, {}});
   axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
