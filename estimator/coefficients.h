@@ -31,7 +31,7 @@ enum class Term {
   gemm_scratch,         ///< bytes that the matrix library takes for itself, inside the allocator
   device_context,       ///< bytes outside the allocator: the driver and its loaded kernels
   communicator,         ///< bytes outside the allocator: buffers of one group of ranks
-  fragmentation,        ///< reserved / allocated - 1
+  fragmentation,        ///< of what comes and goes, the share that is kept beside it
 };
 
 }  // namespace planwright::estimator
