@@ -13,12 +13,15 @@ RowCells::RowCells(const MeasuredRow& row, std::string target)
     : row_(row), target_(std::move(target)) {}
 
 std::optional<Setting> RowCells::setting(std::string_view column) {
-  const std::string key(column);
-  if (row_.says(column)) return Setting{meaning(column, row_.text(column)), "", key};
-  const auto usual = default_cell(target_, column);
-  if (!usual) return std::nullopt;
-  assume(fmt::format("{} {}", column, *usual));
-  return Setting{*usual, "", key};
+  if (!row_.says(column)) return usual(column);
+  return Setting{meaning(column, row_.text(column)), "", std::string(column)};
+}
+
+std::optional<Setting> RowCells::usual(std::string_view column) {
+  const auto found = default_cell(target_, column);
+  if (!found) return std::nullopt;
+  assume(fmt::format("{} {}", column, *found));
+  return Setting{*found, "", std::string(column)};
 }
 
 Setting RowCells::required(std::string_view column) {

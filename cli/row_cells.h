@@ -22,7 +22,9 @@ class RowCells {
 
   /// The cell, else the target's default, which is then assumed; nothing if there is neither.
   std::optional<Setting> setting(std::string_view column);
-  /// The same, or an InputError that calls the column missing.
+  /// The target's default, whatever the cell says; assumed if there is one.
+  std::optional<Setting> usual(std::string_view column);
+  /// The cell or the default, or an InputError that calls the column missing.
   Setting required(std::string_view column);
   std::int64_t count(std::string_view column);
   bool flag(std::string_view column);

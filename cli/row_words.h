@@ -9,6 +9,9 @@
 /// cli/data.
 namespace planwright::cli {
 
+/// The text of one of those tables.
+std::string_view row_data(std::string_view name);
+
 /// The word for a spelling of the column in row_aliases.csv, capitals apart; a spelling that the
 /// table does not have is its own word.
 std::string meaning(std::string_view column, const std::string& spelling);
