@@ -270,6 +270,18 @@ void put_knobs(RowCells& cells, const TargetTraits& traits, Settings& settings) 
   settings.set(Table::candidate, "knobs", {list, "", "framework"});
 }
 
+/// Of a family's models as transformers configures them, where that is what runs.
+void put_dropout(RowCells& cells, const ModelSpec& model, const TargetTraits& traits,
+                 Settings& settings) {
+  const auto usual = usual_dropout(model.family);
+  const bool configured = std::any_of(traits.knobs.begin(), traits.knobs.end(),
+                                      [](const Knob& knob) { return knob.name == "transformers"; });
+  if (!usual || !configured) return;
+  cells.assume(fmt::format("dropout {}, of attention {}", usual->hidden, usual->attention));
+  settings.set(Table::job, "hidden-dropout", {usual->hidden, "", "model"});
+  settings.set(Table::job, "attention-dropout", {usual->attention, "", "model"});
+}
+
 }  // namespace
 
 std::string target_of(const MeasuredRow& row) {
@@ -289,6 +301,7 @@ RowProblem problem_of(const MeasuredRow& row) {
   put_axes(cells, layout, settings);
   put_knobs(cells, traits, settings);
   const ModelSpec model = model_of(cells);
+  put_dropout(cells, model, traits, settings);
   RowProblem made{read_one_candidate(settings, model), {}, memory_known, {}};
   made.readings =
       other_readings(row, traits.knobs, made.one.candidate, made.one.input.problem.workload.job);

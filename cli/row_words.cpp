@@ -93,6 +93,15 @@ const RowBlock* block_with(std::string_view act) {
   return found == blocks().end() ? nullptr : &*found;
 }
 
+std::optional<UsualDropout> usual_dropout(const std::string& family) {
+  static const Csv kTable(row_data("row_dropouts.csv"), "row_dropouts.csv");
+  for (std::size_t row = 0; row < kTable.rows(); ++row) {
+    if (kTable.cell(row, "family") != family) continue;
+    return UsualDropout{kTable.cell(row, "hidden"), kTable.cell(row, "attention")};
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> row_activations() {
   std::vector<std::string> names;
   for (const RowBlock& block : blocks()) names.push_back(block.act);

@@ -35,4 +35,10 @@ const RowBlock* block_with(std::string_view act);
 /// The words that are known.
 std::vector<std::string> row_activations();
 
+/// What models of a family drop in training if nobody says otherwise, by row_dropouts.csv.
+struct UsualDropout {
+  std::string hidden, attention;  ///< parts of one
+};
+std::optional<UsualDropout> usual_dropout(const std::string& family);
+
 }  // namespace planwright::cli

@@ -187,11 +187,25 @@ TEST(RowRecipe, HasPeftsRankWhereAdaptersHaveNone) {
 }
 
 TEST(RowRecipe, TakesTheKernelsThatTheRowNames) {
+  const Candidate mixed = candidate_with(trained_with({{"kernels", "unsloth+liger"}}));
+  EXPECT_EQ(mixed.loss, LossKernel::chunked);
+  EXPECT_EQ(std::count(mixed.knobs.begin(), mixed.knobs.end(),
+                       std::pair<std::string, std::string>("kernels", "unsloth")),
+            1);
   const Candidate candidate = candidate_with(trained_with({{"kernels", "liger"}}));
   EXPECT_EQ(candidate.loss, LossKernel::chunked);
   EXPECT_EQ(std::count(candidate.knobs.begin(), candidate.knobs.end(),
                        std::pair<std::string, std::string>("kernels", "liger")),
             1);
+}
+
+TEST(RowRecipe, DropsWhatTransformersConfiguresForTheFamily) {
+  const cli::RowProblem made = problem_with(trained_with({{"act", "gelu"}}));
+  EXPECT_EQ(made.one.input.problem.workload.hidden_dropout, 0.1);
+  EXPECT_EQ(made.one.input.problem.workload.attention_dropout, 0.1);
+  EXPECT_TRUE(assumes(made, "dropout 0.1, of attention 0.1"));
+  EXPECT_EQ(spec_with(trained_with({})).workload.hidden_dropout, 0);
+  EXPECT_EQ(spec_with({{"act", "gelu"}}).workload.hidden_dropout, 0);
 }
 
 TEST(RowModel, IsThePresetOfThatNameWhereTheIntegersAgree) {
