@@ -38,6 +38,7 @@ TargetTraits make_traits() {
                                             .reentrant = checkpoints_reentrantly});
   traits.rules = joined({emit_rules(),
                          estimable_models(true),
+                         estimable_offload(),
                          estimable_optimizers({OptimizerKind::adamw, OptimizerKind::adam8bit,
                                                OptimizerKind::paged_adam8bit, OptimizerKind::lion,
                                                OptimizerKind::sgd, OptimizerKind::adafactor}),
