@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/row_problem.h"
+#include "cli/row_words.h"
 #include "estimator/calibrate.h"
 #include "estimator/price.h"
 #include "estimator/spec/error.h"
@@ -41,9 +42,23 @@ std::optional<Bytes> measured_bytes(const MeasuredRow& row) {
   return gigabytes ? std::optional(Bytes{std::llround(*gigabytes * kGiB)}) : std::nullopt;
 }
 
-/// Over the stages: another may be the fullest of another kind.
-void take_peaks(const Estimate& estimate, RowScore& score) {
+/// Index of the stage whose peak the target's log says; nothing if it is the fullest's.
+std::optional<std::size_t> stage_seen(const std::string& target, const Candidate& candidate) {
+  switch (peak_of(target)) {
+    case PeakOf::fullest:
+      break;
+    case PeakOf::first:
+      return 0;
+    case PeakOf::last:
+      return static_cast<std::size_t>(candidate.pp) - 1;
+  }
+  return std::nullopt;
+}
+
+/// Of the stage that is seen, or over all of them: another may be the fullest of another kind.
+void take_peaks(const Estimate& estimate, std::optional<std::size_t> seen, RowScore& score) {
   for (const StageEstimate& stage : estimate.stages) {
+    if (seen && stage.stage != static_cast<int>(*seen)) continue;
     score.allocated = std::max(score.allocated, std::optional(stage.accounts.allocated()));
     score.reserved = std::max(score.reserved, stage.reserved);
     score.device = std::max(score.device, stage.device_used);
@@ -59,9 +74,10 @@ Estimate estimate_of(const ProblemInput& input, const Candidate& candidate,
   return estimator::estimate(input.problem, input.traits(), candidate, calibration);
 }
 
-Bytes allocated_peak(const Estimate& estimate) {
+Bytes allocated_peak(const Estimate& estimate, std::optional<std::size_t> seen) {
   Bytes peak{0};
   for (const StageEstimate& stage : estimate.stages) {
+    if (seen && stage.stage != static_cast<int>(*seen)) continue;
     peak = std::max(peak, stage.accounts.allocated());
   }
   return peak;
@@ -83,16 +99,16 @@ struct Readings {
 /// Where the table has such a row twice, something was varied that no column tells: then all ways
 /// count that its versions leave open. Else it is taken to have run as its framework does.
 Readings readings_of(const RowProblem& row, bool varied, const RowLessons& lessons,
-                     const Estimate& usual) {
+                     const Estimate& usual, std::optional<std::size_t> seen) {
   const bool fits = usual.verdict == Verdict::fits;
-  Readings all{allocated_peak(usual), allocated_peak(usual), fits, !fits};
+  Readings all{allocated_peak(usual, seen), allocated_peak(usual, seen), fits, !fits};
   if (!varied) return all;
   const ProblemInput& input = row.one.input;
   for (const Candidate& reading : row.readings) {
     if (broken_rule(input.problem, input.traits(), reading)) continue;
     const Estimate other = estimate_of(input, reading, lessons);
-    all.least = std::min(all.least, allocated_peak(other));
-    all.most = std::max(all.most, allocated_peak(other));
+    all.least = std::min(all.least, allocated_peak(other, seen));
+    all.most = std::max(all.most, allocated_peak(other, seen));
     all.always_fits = all.always_fits && other.verdict == Verdict::fits;
     all.never_fits = all.never_fits && other.verdict == Verdict::too_large;
   }
@@ -115,12 +131,12 @@ void skip(std::string reason, RowScore& score) {
 }
 
 /// Of what is allocated the middle of the readings; the other kinds are as much more as they were.
-void take_estimate(const Estimate& estimate, const Readings& readings, bool memory_known,
-                   RowScore& score) {
+void take_estimate(const Estimate& estimate, const Readings& readings,
+                   std::optional<std::size_t> seen, bool memory_known, RowScore& score) {
   score.step_time = estimate.step_time;
   score.tokens_per_second_per_device = estimate.tokens_per_second_per_device;
-  take_peaks(estimate, score);
-  const Bytes usual = allocated_peak(estimate), middle = readings.middle();
+  take_peaks(estimate, seen, score);
+  const Bytes usual = allocated_peak(estimate, seen), middle = readings.middle();
   for (auto* peak : {&score.allocated, &score.reserved, &score.device}) {
     if (*peak) *peak = Bytes{(*peak)->value - usual.value + middle.value};
   }
@@ -140,7 +156,8 @@ void predict(const RowProblem& row, std::size_t twin, const RowLessons& lessons,
     return;
   }
   const Estimate estimate = estimate_of(input, candidate, lessons);
-  const Readings readings = readings_of(row, twin != 0, lessons, estimate);
+  const auto seen = stage_seen(score.target, candidate);
+  const Readings readings = readings_of(row, twin != 0, lessons, estimate, seen);
   score.least = readings.least;
   score.most = readings.most;
   if (!are_an_answer(readings, row.memory_known)) {
@@ -151,7 +168,7 @@ void predict(const RowProblem& row, std::size_t twin, const RowLessons& lessons,
     return;
   }
   if (readings.least != readings.most) score.assumed.emplace_back("the middle of its readings");
-  take_estimate(estimate, readings, row.memory_known, score);
+  take_estimate(estimate, readings, seen, row.memory_known, score);
 }
 
 /// One rank that saw the row's peak, in the place of its kind.
@@ -209,7 +226,8 @@ void add_evidence(const MeasuredRow& row, std::map<std::string, TargetEvidence>&
   trial.problem_hash = problem_hash(input.problem);
   trial.candidate = candidate;
   trial.outcome = *shown;
-  of_target.evidence.push_back({input.problem, std::move(trial)});
+  of_target.evidence.push_back(
+      {input.problem, std::move(trial), stage_seen(input.traits().name, candidate)});
 }
 
 }  // namespace

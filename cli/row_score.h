@@ -27,7 +27,8 @@ struct RowScore {
   /// Absent where it is skipped, or where the devices' memory is not known.
   std::optional<Verdict> verdict;
   double fit_probability = 0;
-  /// Peaks of the fullest rank, absent where it is skipped or not legal.
+  /// Peaks of the fullest rank, or of the fullest one of the stage that the target's log is about;
+  /// absent where it is skipped or not legal.
   std::optional<Bytes> allocated, reserved, device;
   /// Of what is allocated, the least and the most in all the ways that the row may have run in;
   /// there too where it is skipped because they are far apart.

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "estimator/spec/words.h"
 
 /// What the cells of measured rows mean in the vocabulary of the command line: the tables of
 /// cli/data.
@@ -21,6 +24,10 @@ std::optional<std::string> known_meaning(std::string_view column, const std::str
 /// What a target does where a row does not say otherwise, by row_defaults.csv; nothing if the
 /// answer cannot be known without the cell.
 std::optional<std::string> default_cell(std::string_view target, std::string_view column);
+
+/// Of which stage's ranks a target's log says the peak, by row_defaults.csv.
+enum class PeakOf { fullest, first, last };
+PeakOf peak_of(std::string_view target);
 
 /// The block that usually has an activation, by row_blocks.csv.
 struct RowBlock {
@@ -42,3 +49,10 @@ struct UsualDropout {
 std::optional<UsualDropout> usual_dropout(const std::string& family);
 
 }  // namespace planwright::cli
+
+namespace planwright {
+template <>
+struct Words<cli::PeakOf> {
+  static constexpr std::array<std::string_view, 3> kWords{"fullest", "first", "last"};
+};
+}  // namespace planwright
