@@ -110,6 +110,7 @@ constexpr ColumnRule kColumns[] = {
     {"quant", any_text},
     {"flash", kFlag},
     {"compile", kFlag},
+    {"kernels", any_text},
     {"peak_mem_gib", positive},
     {"mem_kind", one_word<MemoryKind>},
     {"peak_of", one_word<PeakOf>},
@@ -195,6 +196,34 @@ void mark_repeated(std::vector<MeasuredRow>& rows, const std::string& path) {
   }
 }
 
+/// Neither who a row is nor what came of it.
+constexpr std::string_view kNoInputs[] = {"id",           "mem_kind",    "peak_mem_gib",
+                                          "tokens_s_gpu", "mfu",         "outcome",
+                                          "tflops_gpu",   "step_time_s", "notes"};
+
+/// What was run, in one text.
+std::string inputs_of(const MeasuredRow& row) {
+  std::string inputs;
+  for (const ColumnRule& column : kColumns) {
+    const bool is_input =
+        std::find(std::begin(kNoInputs), std::end(kNoInputs), column.name) == std::end(kNoInputs);
+    if (is_input) inputs += row.text(column.name) + '\n';
+  }
+  return inputs;
+}
+
+/// Rows that were run alike, as far as cells tell, differ in something that has no column.
+void mark_twins(std::vector<MeasuredRow>& rows) {
+  std::map<std::string, MeasuredRow*> first;
+  for (MeasuredRow& row : rows) {
+    if (!row.fault.empty()) continue;
+    const auto [known, is_new] = first.emplace(inputs_of(row), &row);
+    if (is_new) continue;
+    row.twin = known->second->line;
+    if (known->second->twin == 0) known->second->twin = row.line;
+  }
+}
+
 }  // namespace
 
 const std::string& MeasuredRow::text(std::string_view column) const {
@@ -251,6 +280,7 @@ std::vector<MeasuredRow> measured_rows_of(std::string_view text, const std::stri
     rows.push_back(read_row(records[i], columns, path));
   }
   mark_repeated(rows, path);
+  mark_twins(rows);
   return rows;
 }
 

@@ -48,6 +48,9 @@ class MeasuredRow {
   std::string id;
   std::string fault;  ///< what is wrong with it, by line and column; empty: every cell can be read
 
+  /// The line of a row of the same table that was run alike as far as their cells tell; 0: none.
+  std::size_t twin = 0;
+
   bool says(std::string_view column) const { return !text(column).empty(); }
   const std::string& text(std::string_view column) const;
   std::optional<std::int64_t> count(std::string_view column) const;

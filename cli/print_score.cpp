@@ -24,14 +24,20 @@ void add_measured(const RowScore& score, Json& json) {
   json["measured_bytes"] = score.measured->value;
   const auto error = score.error();
   json["error"] = error ? Json(*error) : Json();
+  if (const auto inside = score.in_range()) json["in_range"] = *inside;
 }
 
 std::string percent(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
 
-std::vector<std::string> spread_cells(MemoryKind kind, const std::vector<double>& errors) {
-  const ErrorSpread spread = spread_of(errors);
-  return {std::string(word(kind)), std::to_string(spread.count), percent(spread.median),
-          percent(spread.p90), percent(spread.largest)};
+std::vector<std::string> spread_cells(const ScoreSummary& summary, MemoryKind kind) {
+  const ErrorSpread spread = spread_of(summary.errors.at(kind));
+  const auto inside = summary.in_range.find(kind);
+  return {std::string(word(kind)),
+          std::to_string(spread.count),
+          percent(spread.median),
+          percent(spread.p90),
+          percent(spread.largest),
+          inside == summary.in_range.end() ? "" : std::to_string(inside->second)};
 }
 
 /// A line for each kind of memory, the first of them with the counts.
@@ -39,9 +45,9 @@ void add_lines(const ScoreSummary& summary, std::vector<std::vector<std::string>
   std::vector<std::string> cells{summary.source, std::to_string(summary.rows),
                                  std::to_string(summary.answered), std::to_string(summary.skipped)};
   if (summary.errors.empty()) rows.push_back(cells);
-  for (const auto& [kind, errors] : summary.errors) {
+  for (const auto& [kind, unused] : summary.errors) {
     std::vector<std::string> line = std::exchange(cells, {"", "", "", ""});
-    for (std::string& cell : spread_cells(kind, errors)) line.push_back(std::move(cell));
+    for (std::string& cell : spread_cells(summary, kind)) line.push_back(std::move(cell));
     rows.push_back(std::move(line));
   }
 }
@@ -92,11 +98,16 @@ Json score_json(const RowScore& score) {
             {"peak_allocated_bytes", bytes_json(score.allocated)},
             {"peak_reserved_bytes", bytes_json(score.reserved)},
             {"peak_device_bytes", bytes_json(score.device)},
-            {"peak_of", word(score.peak_of)}};
+            {"peak_of", word(score.peak_of)},
+            {"peak_allocated_low_bytes", bytes_json(score.least)},
+            {"peak_allocated_high_bytes", bytes_json(score.most)}};
+  const auto range = score.device_range();
+  json["peak_device_low_bytes"] = range ? Json(range->low.value) : Json();
+  json["peak_device_high_bytes"] = range ? Json(range->high.value) : Json();
   const bool timed = score.step_time.has_value();
   json["step_time_s"] = timed ? Json(score.step_time->value) : Json();
   json["tokens_per_second_per_device"] = timed ? Json(score.tokens_per_second_per_device) : Json();
-  json["fit_probability"] = score.skipped ? Json() : Json(score.fit_probability);
+  json["fit_probability"] = score.verdict ? Json(score.fit_probability) : Json();
   add_measured(score, json);
   return json;
 }
@@ -114,10 +125,15 @@ std::string score_text(const std::vector<RowScore>& scores, const Paint& paint) 
                                  {"peaks", Align::right},
                                  {"median", Align::right},
                                  {"90 %", Align::right},
-                                 {"largest", Align::right}},
+                                 {"largest", Align::right},
+                                 {"in range", Align::right}},
                                 rows, paint);
   text += fmt::format("\n{}", verdict_table(all, paint));
   if (all.skipped > 0) text += fmt::format("\n{}", reason_table(all, paint));
+  if (all.ranges > 0) {
+    text += fmt::format("\nof skipped rows with a range {} of {} allocated peaks are in it\n",
+                        all.between, all.ranges);
+  }
   return text;
 }
 

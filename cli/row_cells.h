@@ -21,11 +21,12 @@ class RowCells {
 
   const MeasuredRow& row() const { return row_; }
 
-  /// What is usual for something that no column is of: assumed, if it is known.
-  std::optional<Setting> usual(std::string_view what);
   /// The cell, else the target's default, which is then assumed; nothing if there is neither.
   std::optional<Setting> setting(std::string_view column);
-  /// The same, or an InputError that calls the column missing.
+  /// The target's default, whatever a cell says, or of what no column is of; assumed if there is
+  /// one.
+  std::optional<Setting> usual(std::string_view column);
+  /// The cell or the default, or an InputError that calls the column missing.
   Setting required(std::string_view column);
   std::int64_t count(std::string_view column);
   bool flag(std::string_view column);

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "cli/row_cells.h"
 #include "cli/row_model.h"
+#include "cli/row_versions.h"
 #include "cli/row_words.h"
 #include "cli/targets.h"
 #include "estimator/devices.h"
@@ -28,23 +30,28 @@ std::vector<std::string> devices_meant(const RowCells& cells, const Setting& gpu
   return names;
 }
 
-/// Forms of one device with the same memory differ in their links and rates only.
-Setting device_of(RowCells& cells) {
+/// A device, and whether it is known how much memory it has.
+struct RowDevice {
+  Setting name;
+  bool memory_known = true;
+};
+
+/// Forms of one device with the same memory differ in their links and rates only. Where none is
+/// named, any accelerator stands for it: what is allocated on it hardly depends on it.
+RowDevice device_of(RowCells& cells) {
+  const MeasuredRow& row = cells.row();
   const Setting gpu = cells.required("gpu");
+  if (!row.says("gpu")) return {gpu, row.says("gpu_mem_gb")};
   const auto names = devices_meant(cells, gpu);
-  if (names.empty()) return {estimator::find_device(gpu.text, "", gpu.key).name, "", gpu.key};
+  if (names.empty()) return {{estimator::find_device(gpu.text, "", gpu.key).name, "", gpu.key}};
   const auto memory = [&](const std::string& name) {
     return estimator::find_device(name, "", gpu.key).memory_stated;
   };
   const bool alike = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     return memory(name) == memory(names.front());
   });
-  if (!alike) {
-    refuse(gpu, "names devices of different memory: " + join_words(names) +
-                    "; missing column: gpu_mem_gb");
-  }
   if (names.size() > 1) cells.assume("gpu " + names.front());
-  return {names.front(), "", gpu.key};
+  return {{names.front(), "", gpu.key}, alike};
 }
 
 /// The degrees of the row's parallelism, and its batch.
@@ -115,17 +122,25 @@ Setting whole(std::int64_t value, const char* column) {
   return {std::to_string(value), "", column};
 }
 
-void put_devices(RowCells& cells, const Layout& layout, Settings& settings) {
-  settings.set(Table::cluster, "device", device_of(cells));
+/// Whether the devices' memory is known.
+bool put_devices(RowCells& cells, const Layout& layout, Settings& settings) {
+  const RowDevice device = device_of(cells);
+  settings.set(Table::cluster, "device", device.name);
   settings.set(Table::cluster, "devices", whole(layout.devices, "n_gpus"));
+  if (!device.memory_known) cells.assume("nothing of the devices' memory");
+  if (!cells.row().says("gpu") && device.memory_known) {
+    settings.set(Table::cluster, "memory",
+                 {cells.row().text("gpu_mem_gb") + "GiB", "", "gpu_mem_gb"});
+  }
   const auto full_node = cells.row().count("gpus_per_node");
-  if (!full_node) return;
+  if (!full_node) return device.memory_known;
   const std::int64_t per_node = std::min(*full_node, layout.devices);
   if (layout.devices % per_node != 0) {
     refuse(whole(per_node, "gpus_per_node"),
            fmt::format("must divide n_gpus {} into whole nodes", layout.devices));
   }
   settings.set(Table::cluster, "per-node", whole(per_node, "gpus_per_node"));
+  return device.memory_known;
 }
 
 bool is_none(const Setting& setting) { return setting.text == "none"; }
@@ -143,23 +158,26 @@ std::string meanings(std::string_view column, const std::string& list, char sepa
   }
 }
 
+/// Whether there are adapters: their rank, their places, or frozen weights that are quantised.
+bool has_adapters(RowCells& cells) {
+  const MeasuredRow& row = cells.row();
+  return row.count("lora_rank").value_or(0) > 0 || row.says("lora_targets") ||
+         row.text("model").find("LoRA") != std::string::npos || !is_none(cells.required("quant"));
+}
+
 /// Adapters, where there are any: a row's job follows from them.
 void put_adapters(RowCells& cells, Settings& settings) {
   const Setting quant = cells.required("quant");
-  const MeasuredRow& row = cells.row();
-  const std::int64_t rank = row.count("lora_rank").value_or(0);
-  if (rank == 0) {
-    const bool adapts = row.says("lora_targets") || !is_none(quant) ||
-                        row.text("model").find("LoRA") != std::string::npos;
-    if (adapts) refuse_missing("lora_rank");
+  if (!has_adapters(cells)) {
     settings.set(Table::job, "job", {"pretrain", "", "lora_rank"});
     return;
   }
+  const Setting rank = cells.required("lora_rank");
   Setting targets = cells.required("lora_targets");
   if (targets.text == "unstated") refuse_missing(targets.key);
   targets.text = meanings("lora_target", targets.text, ',');
   settings.set(Table::job, "job", {is_none(quant) ? "lora" : "qlora", "", "quant"});
-  settings.set(Table::job, "lora-rank", whole(rank, "lora_rank"));
+  settings.set(Table::job, "lora-rank", rank);
   settings.set(Table::job, "lora-targets", targets);
   if (!is_none(quant)) settings.set(Table::job, "quant", quant);
 }
@@ -171,14 +189,50 @@ bool stores_fp32(const TargetTraits& traits, const std::string& precision) {
   return recipe && recipe->storage == DType::fp32;
 }
 
-/// A master copy in fp32 is what `on` means; in another type none can be asked for.
+/// Of "name=value,name=value".
+std::map<std::string, std::string> pairs_of(const std::string& list) {
+  std::map<std::string, std::string> pairs;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::size_t equals = list.find('=', begin);
+    pairs[list.substr(begin, equals - begin)] = list.substr(equals + 1, end - equals - 1);
+    begin = end + 1;
+  }
+  return pairs;
+}
+
+/// The engine and other knobs that the framework's name decides.
+std::map<std::string, std::string> named_knobs(const RowCells& cells) {
+  const auto known = known_meaning("knobs", cells.row().text("framework"));
+  return known ? pairs_of(*known) : std::map<std::string, std::string>{};
+}
+
+/// Whether weights are updated in the narrow type that they are loaded in, if there is no master.
+/// An engine brings a master of its own; in fp16 it is needed, since torch.amp's GradScaler refuses
+/// gradients of that type; and adapters have a type of their own.
+bool updates_as_loaded(RowCells& cells, const TargetTraits& traits) {
+  if (!traits.states_like_weights || has_adapters(cells)) return false;
+  const auto knobs = named_knobs(cells);
+  const auto engine = knobs.find("engine");
+  const bool own_master = engine != knobs.end() && engine->second == "deepspeed";
+  return !own_master && cells.required("precision").text == word(Precision::bf16);
+}
+
+/// A master copy in fp32 is what `on` means, none that weights are updated as they are loaded; in
+/// another type none can be asked for.
 void put_types(RowCells& cells, const TargetTraits& traits, Settings& settings) {
   const MeasuredRow& row = cells.row();
   if (const auto gradients = cells.setting("grad_dtype")) {
     settings.set(Table::job, "grad-dtype", {meaning("dtype", gradients->text), "", "grad_dtype"});
   }
-  if (!row.says("master_dtype")) return;
-  const Setting master{meaning("dtype", row.text("master_dtype")), "", "master_dtype"};
+  const bool narrow = updates_as_loaded(cells, traits);
+  if (!row.says("master_dtype") && !(narrow && cells.usual("master_dtype"))) return;
+  const Setting cell = cells.required("master_dtype");
+  const Setting master{meaning("dtype", cell.text), "", cell.key};
+  if (narrow && is_none(master)) {
+    settings.set(Table::job, "state-dtype", cells.required("precision"));
+    return;
+  }
   if (master.text != "fp32") refuse(master, "must be fp32, or left out", "fp32");
   if (stores_fp32(traits, cells.required("precision").text)) return;
   settings.set(Table::job, "master-weights", {"on", "", master.key});
@@ -247,11 +301,6 @@ void put_axes(RowCells& cells, const Layout& layout, Settings& settings) {
   word("attention", cells.flag("flash") ? "flash" : "eager", "flash");
   if (const auto loss = cells.usual("loss")) word("loss", loss->text, "loss");
   put_expert_ranks(cells, layout, settings);
-  if (const auto knobs = known_meaning("knobs", cells.row().text("framework"))) {
-    word("knobs", *knobs, "framework");
-  } else if (const auto usual = cells.usual("knobs")) {
-    settings.set(Table::candidate, "knobs", *usual);
-  }
   if (cells.row().flag("compile").value_or(false)) cells.assume("compile changes nothing");
 }
 
@@ -262,6 +311,41 @@ PeakOf stage_meant(RowCells& cells, int stages) {
   const auto known = from_word<PeakOf>(stage.text);
   if (!known) refuse(stage, "must be one of " + join_words(all_words<PeakOf>()));
   return *known;
+}
+
+/// Those of the framework's name, of its version, and of the types.
+void put_knobs(RowCells& cells, const TargetTraits& traits, Settings& settings) {
+  std::map<std::string, std::string> knobs = named_knobs(cells);
+  if (knobs.empty()) {
+    if (const auto usual = cells.usual("knobs")) knobs = pairs_of(usual->text);
+  }
+  for (auto& [name, value] : version_knobs(cells, traits.knobs)) knobs[name] = value;
+  if (settings.find(Table::job, "state-dtype") != nullptr) knobs["autocast"] = "off";
+  const std::string& kernels = cells.row().text("kernels");
+  if (!kernels.empty()) {
+    knobs["kernels"] = meaning("kernels", kernels);
+    if (const auto loss = known_meaning("loss", kernels)) {
+      settings.set(Table::candidate, "loss", {*loss, "", "kernels"});
+    }
+  }
+  if (knobs.empty()) return;
+  std::string list;
+  for (const auto& [name, value] : knobs) {
+    list += fmt::format("{}{}={}", list.empty() ? "" : ",", name, value);
+  }
+  settings.set(Table::candidate, "knobs", {list, "", "framework"});
+}
+
+/// Of a family's models as transformers configures them, where that is what runs.
+void put_dropout(RowCells& cells, const ModelSpec& model, const TargetTraits& traits,
+                 Settings& settings) {
+  const auto usual = usual_dropout(model.family);
+  const bool configured = std::any_of(traits.knobs.begin(), traits.knobs.end(),
+                                      [](const Knob& knob) { return knob.name == "transformers"; });
+  if (!usual || !configured) return;
+  cells.assume(fmt::format("dropout {}, of attention {}", usual->hidden, usual->attention));
+  settings.set(Table::job, "hidden-dropout", {usual->hidden, "", "model"});
+  settings.set(Table::job, "attention-dropout", {usual->attention, "", "model"});
 }
 
 }  // namespace
@@ -278,13 +362,18 @@ RowProblem problem_of(const MeasuredRow& row) {
   Settings settings;
   settings.set(Table::job, "target", target);
   const Layout layout = read_layout(cells);
-  put_devices(cells, layout, settings);
+  const bool memory_known = put_devices(cells, layout, settings);
   put_job(cells, layout, traits, settings);
   put_axes(cells, layout, settings);
+  put_knobs(cells, traits, settings);
   const ModelSpec model = model_of(cells);
-  OneCandidate one = read_one_candidate(settings, model);
-  const PeakOf peak_of = stage_meant(cells, one.candidate.pp);
-  return {std::move(one), peak_of, cells.assumed()};
+  put_dropout(cells, model, traits, settings);
+  RowProblem made{read_one_candidate(settings, model), PeakOf::any, {}, memory_known, {}};
+  made.peak_of = stage_meant(cells, made.one.candidate.pp);
+  made.readings =
+      other_readings(row, traits.knobs, made.one.candidate, made.one.input.problem.workload.job);
+  made.assumed = cells.assumed();
+  return made;
 }
 
 }  // namespace planwright::cli

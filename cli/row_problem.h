@@ -13,6 +13,11 @@ struct RowProblem {
   OneCandidate one;
   PeakOf peak_of = PeakOf::any;      ///< the stage whose peak the row would give
   std::vector<std::string> assumed;  ///< where the row says nothing
+  /// Whether it is known how much memory the devices have. Where it is not, those of the problem
+  /// only stand for them.
+  bool memory_known = true;
+  /// Other ways in which it may have run, of which no cell tells.
+  std::vector<Candidate> readings;
 };
 
 /// Never looks at what was measured. Nothing is kept free on the devices. An InputError names the

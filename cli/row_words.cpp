@@ -11,26 +11,19 @@ namespace {
 
 using estimator::Csv;
 
-std::string_view data_text(std::string_view path) {
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (file.path == path) return file.text;
-  }
-  throw std::logic_error("no embedded file " + std::string(path));
-}
-
 const Csv& alias_table() {
-  static const Csv kTable(data_text("row_aliases.csv"), "row_aliases.csv");
+  static const Csv kTable(row_data("row_aliases.csv"), "row_aliases.csv");
   return kTable;
 }
 
 const Csv& default_table() {
-  static const Csv kTable(data_text("row_defaults.csv"), "row_defaults.csv");
+  static const Csv kTable(row_data("row_defaults.csv"), "row_defaults.csv");
   return kTable;
 }
 
 const std::vector<RowBlock>& blocks() {
   static const std::vector<RowBlock> kBlocks = [] {
-    const Csv table(data_text("row_blocks.csv"), "row_blocks.csv");
+    const Csv table(row_data("row_blocks.csv"), "row_blocks.csv");
     std::vector<RowBlock> made;
     for (std::size_t row = 0; row < table.rows(); ++row) {
       made.push_back({.act = table.cell(row, "act"),
@@ -85,6 +78,13 @@ std::optional<std::string> meaning_if(const std::string& alias, const std::strin
 
 }  // namespace
 
+std::string_view row_data(std::string_view name) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path == name) return file.text;
+  }
+  throw std::logic_error("no embedded file " + std::string(name));
+}
+
 std::optional<std::string> known_meaning(std::string_view column, const std::string& spelling) {
   const Csv& table = alias_table();
   for (std::size_t row = 0; row < table.rows(); ++row) {
@@ -100,7 +100,7 @@ std::string meaning(std::string_view column, const std::string& spelling) {
 }
 
 std::vector<std::string> dialects_of(std::string_view column, const std::string& spelling) {
-  static const Csv kTable(data_text("row_dialects.csv"), "row_dialects.csv");
+  static const Csv kTable(row_data("row_dialects.csv"), "row_dialects.csv");
   std::vector<std::string> found;
   for (std::size_t row = 0; row < kTable.rows(); ++row) {
     if (kTable.cell(row, "column") != column) continue;
@@ -123,6 +123,15 @@ const RowBlock* block_with(std::string_view act) {
     return same_letters(block.act, act);
   });
   return found == blocks().end() ? nullptr : &*found;
+}
+
+std::optional<UsualDropout> usual_dropout(const std::string& family) {
+  static const Csv kTable(row_data("row_dropouts.csv"), "row_dropouts.csv");
+  for (std::size_t row = 0; row < kTable.rows(); ++row) {
+    if (kTable.cell(row, "family") != family) continue;
+    return UsualDropout{kTable.cell(row, "hidden"), kTable.cell(row, "attention")};
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> row_activations() {

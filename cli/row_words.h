@@ -12,6 +12,9 @@
 /// cli/data.
 namespace planwright::cli {
 
+/// The text of one of those tables.
+std::string_view row_data(std::string_view name);
+
 /// The word for a spelling of the column in row_aliases.csv, capitals apart; a spelling that the
 /// table does not have is its own word.
 std::string meaning(std::string_view column, const std::string& spelling);
@@ -44,5 +47,11 @@ struct RowBlock {
 const RowBlock* block_with(std::string_view act);
 /// The words that are known.
 std::vector<std::string> row_activations();
+
+/// What models of a family drop in training if nobody says otherwise, by row_dropouts.csv.
+struct UsualDropout {
+  std::string hidden, attention;  ///< parts of one
+};
+std::optional<UsualDropout> usual_dropout(const std::string& family);
 
 }  // namespace planwright::cli

@@ -48,13 +48,19 @@ void ScoreSummary::add(const RowScore& score) {
   if (score.skipped) {
     ++skipped;
     ++reasons[score.reason];
+    if (const auto inside = score.between_readings()) {
+      ++ranges;
+      between += *inside ? 1 : 0;
+    }
     return;
   }
   ++answered;
-  counts_of(*this, score.outcome).add(score.verdict.value());
+  if (score.verdict) counts_of(*this, score.outcome).add(*score.verdict);
   if (const auto error = score.error()) {
     ++peaks_answered;
-    errors[score.memory_kind.value_or(MemoryKind::unknown)].push_back(*error);
+    const MemoryKind kind = score.memory_kind.value_or(MemoryKind::unknown);
+    errors[kind].push_back(*error);
+    if (const auto inside = score.in_range()) in_range[kind] += *inside ? 1 : 0;
   }
 }
 

@@ -31,6 +31,9 @@ struct ScoreSummary {
   std::int64_t with_peak = 0, peaks_answered = 0;  ///< rows that carry a peak, and those predicted
   std::map<std::string, std::int64_t> reasons;     ///< why rows were skipped
   std::map<MemoryKind, std::vector<double>> errors;
+  std::map<MemoryKind, std::int64_t> in_range;  ///< of those that are not what is allocated
+  /// Allocated peaks of rows that were skipped because readings are far apart, and those between.
+  std::int64_t ranges = 0, between = 0;
   VerdictCounts ok, oom, unsaid;  ///< by what the rows say of the outcome
 
   void add(const RowScore& score);

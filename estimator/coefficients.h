@@ -34,7 +34,7 @@ enum class Term {
   device_context,       ///< bytes outside the allocator: the driver and its loaded kernels
   communicator,         ///< bytes outside the allocator: buffers of one group of ranks
   host_process,         ///< bytes of the host's memory that a rank's process takes by itself
-  fragmentation,        ///< reserved / allocated - 1
+  fragmentation,        ///< of what comes and goes, the share that is kept beside it
 };
 
 }  // namespace planwright::estimator

@@ -134,6 +134,7 @@ void add_holdings(StageQuantities& q, const Problem& problem, const TargetTraits
     if (phase.product) *phase.product += held[i];
   }
   q.loaded = q.phases[static_cast<std::size_t>(Phase::load)].tensors;
+  q.preallocated = q.loaded.tensors();
 }
 
 void add_peaks(StageQuantities& q, const StageRow& row, const StepShape& shape) {

@@ -82,10 +82,12 @@ void add_rows(MarkdownTable& table, const cli::ScoreSummary& summary) {
   std::vector<std::vector<std::string>> spreads;
   for (const auto& [kind, errors] : summary.errors) {
     const cli::ErrorSpread spread = cli::spread_of(errors);
+    const auto inside = summary.in_range.find(kind);
     spreads.push_back({std::string(word(kind)), std::to_string(spread.count),
-                       percent(spread.median), percent(spread.p90), percent(spread.largest)});
+                       percent(spread.median), percent(spread.p90), percent(spread.largest),
+                       inside == summary.in_range.end() ? "" : std::to_string(inside->second)});
   }
-  if (spreads.empty()) spreads.push_back({"", "", "", "", ""});
+  if (spreads.empty()) spreads.push_back({"", "", "", "", "", ""});
   bool first = true;
   for (const auto& spread : spreads) {
     std::vector<std::string> cells{"", "", "", ""};
@@ -105,10 +107,13 @@ void add_rows(MarkdownTable& table, const cli::ScoreSummary& summary) {
 
 void print(const std::string& title, const Scores& scores) {
   MarkdownTable table({"source", "rows", "answered", "of peaks", "memory", "peaks", "median",
-                       "90 %", "largest", "ok", "oom", "no outcome", "skipped"});
+                       "90 %", "largest", "in range", "ok", "oom", "no outcome", "skipped"});
   for (const cli::ScoreSummary& each : cli::summarised(scores)) add_rows(table, each);
-  add_rows(table, cli::whole_summary(scores));
+  const cli::ScoreSummary all = cli::whole_summary(scores);
+  add_rows(table, all);
   fmt::print("\n{}; outcomes as fits / too large / invalid:\n\n{}", title, table.text());
+  fmt::print("\n{} of {} allocated peaks of skipped rows are between their readings\n", all.between,
+             all.ranges);
 }
 
 void run(const std::vector<std::string>& paths) {

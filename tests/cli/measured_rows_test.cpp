@@ -134,6 +134,17 @@ TEST(MeasuredRows, WithAnIdThatIsTakenAreMalformed) {
   EXPECT_EQ(rows[1].fault, "rows.csv: line 3, id = a: is the id of line 2 already");
 }
 
+TEST(MeasuredRows, KnowARowThatWasRunAlike) {
+  const auto rows = cli::measured_rows_of(
+      "id,model,seq_len,peak_mem_gib,mem_kind,notes\n"
+      "a,one,8,20,allocated,fused\nb,one,8,31,reserved,\nc,one,16,20,allocated,fused\n"
+      "d,one,8,,,\ne,one,none,,,\nf,one,none,,,\n",
+      "rows.csv");
+  std::vector<std::size_t> twins;
+  for (const auto& row : rows) twins.push_back(row.twin);
+  EXPECT_EQ(twins, (std::vector<std::size_t>{3, 2, 0, 2, 0, 0}));
+}
+
 TEST(MeasuredRows, OfTheShippedTablesCanAllBeRead) {
   for (const char* file : {"pretrain.csv", "finetune.csv"}) {
     for (const MeasuredRow& row : cli::read_measured_rows(

@@ -156,6 +156,73 @@ TEST(RowProblem, TakesTheDeviceOfTheStatedMemory) {
   EXPECT_TRUE(assumes(problem_with({{"gpu", "A100"}, {"gpu_mem_gb", "80"}}), "gpu A100-PCIE-80GB"));
 }
 
+TEST(RowProblem, JudgesNothingOfMemoryThatNobodyNames) {
+  EXPECT_TRUE(problem_with({}).memory_known);
+  EXPECT_FALSE(problem_with({{"gpu", "A100"}}).memory_known);
+  const cli::RowProblem unnamed = problem_with({{"gpu", ""}});
+  EXPECT_FALSE(unnamed.memory_known);
+  EXPECT_TRUE(assumes(unnamed, "nothing of the devices' memory"));
+  const cli::RowProblem sized = problem_with({{"gpu", ""}, {"gpu_mem_gb", "24"}});
+  EXPECT_TRUE(sized.memory_known);
+  EXPECT_EQ(sized.one.input.problem.cluster.device.memory, Bytes{std::int64_t{24} << 30});
+}
+
+/// The base under the Trainer.
+Cells trained_with(Cells changed) {
+  changed.emplace("framework", "hf-trainer");
+  changed.emplace("zero", "0");
+  return changed;
+}
+
+TEST(RowRecipe, UpdatesWeightsInTheTypeThatTheyAreLoadedIn) {
+  const cli::RowProblem made = problem_with(trained_with({}));
+  const PrecisionRecipe narrow{DType::bf16, DType::bf16, DType::bf16, std::nullopt, DType::bf16};
+  EXPECT_EQ(made.one.input.problem.workload.recipe, narrow);
+  EXPECT_TRUE(assumes(made, "master_dtype none"));
+  EXPECT_EQ(made.one.candidate.knobs,
+            (std::vector<std::pair<std::string, std::string>>{{"autocast", "off"}}));
+}
+
+TEST(RowRecipe, KeepsFp32WhereTheRowOrItsFrameworkDoes) {
+  const auto storage = [](const Cells& changed) {
+    return spec_with(trained_with(changed)).workload.recipe.storage;
+  };
+  EXPECT_EQ(storage({{"master_dtype", "fp32"}}), DType::fp32);
+  EXPECT_EQ(storage({{"precision", "fp16"}}), DType::fp32);
+  EXPECT_EQ(storage({{"framework", "fsdp"}, {"zero", "3"}}), DType::fp32);
+  EXPECT_EQ(storage({{"lora_rank", "8"}, {"lora_targets", "q,v"}}), DType::fp32);
+  const PrecisionRecipe zero = spec_with({{"framework", "hf-trainer + deepspeed"}}).workload.recipe;
+  EXPECT_EQ(zero.state, DType::fp32);
+}
+
+TEST(RowRecipe, HasPeftsRankWhereAdaptersHaveNone) {
+  const cli::RowProblem made = problem_with(trained_with({{"lora_targets", "q,v"}}));
+  EXPECT_EQ(made.one.input.problem.model.lora.rank, 8);
+  EXPECT_TRUE(assumes(made, "lora_rank 8"));
+}
+
+TEST(RowRecipe, TakesTheKernelsThatTheRowNames) {
+  const Candidate mixed = candidate_with(trained_with({{"kernels", "unsloth+liger"}}));
+  EXPECT_EQ(mixed.loss, LossKernel::chunked);
+  EXPECT_EQ(std::count(mixed.knobs.begin(), mixed.knobs.end(),
+                       std::pair<std::string, std::string>("kernels", "unsloth")),
+            1);
+  const Candidate candidate = candidate_with(trained_with({{"kernels", "liger"}}));
+  EXPECT_EQ(candidate.loss, LossKernel::chunked);
+  EXPECT_EQ(std::count(candidate.knobs.begin(), candidate.knobs.end(),
+                       std::pair<std::string, std::string>("kernels", "liger")),
+            1);
+}
+
+TEST(RowRecipe, DropsWhatTransformersConfiguresForTheFamily) {
+  const cli::RowProblem made = problem_with(trained_with({{"act", "gelu"}}));
+  EXPECT_EQ(made.one.input.problem.workload.hidden_dropout, 0.1);
+  EXPECT_EQ(made.one.input.problem.workload.attention_dropout, 0.1);
+  EXPECT_TRUE(assumes(made, "dropout 0.1, of attention 0.1"));
+  EXPECT_EQ(spec_with(trained_with({})).workload.hidden_dropout, 0);
+  EXPECT_EQ(spec_with({{"act", "gelu"}}).workload.hidden_dropout, 0);
+}
+
 TEST(RowModel, IsThePresetOfThatNameWhereTheIntegersAgree) {
   const Cells llama3{{"model", "meta-llama/Meta-Llama-3-8B"},
                      {"layers", ""},
@@ -342,6 +409,7 @@ TEST(RowAliases, MeanTheWordsOfTheCommandLine) {
       {"optimizer", "adamw_torch_fused", optimizer(OptimizerKind::adamw)},
       {"optimizer", "adamw_bnb_8bit", optimizer(OptimizerKind::adam8bit)},
       {"optimizer", "paged_adamw_8bit", optimizer(OptimizerKind::paged_adam8bit)},
+      {"optimizer", "paged_adamw_32bit", optimizer(OptimizerKind::adamw)},
       {"optimizer", "adafactor", optimizer(OptimizerKind::adafactor)},
       {"precision", "tf32", precision(Precision::fp32)},
       {"precision", "bfloat16", precision(Precision::bf16)},
@@ -371,7 +439,7 @@ const std::map<std::string, std::set<std::string>> kUnmapped{
     {"precision", {"nvfp4", "bf16 + fp8 head"}},
     {"optimizer",
      {"muon", "muon+adam", "galore-adamw", "adamw_torch_4bit", "q-galore-adamw8bit-per-layer",
-      "lora-fa", "paged_adamw_32bit", "q-apollo-mini", "anyprecision-adamw"}}};
+      "lora-fa", "q-apollo-mini", "anyprecision-adamw"}}};
 
 template <class Enum>
 bool is_mapped(const std::string& column, const std::string& text) {
@@ -414,7 +482,6 @@ TEST_P(SkippedRow, SaysWhy) {
 
 const Skipped kSkipped[] = {
     {"Framework", {{"framework", ""}}, "missing column: framework"},
-    {"Gpu", {{"gpu", ""}}, "missing column: gpu"},
     {"Gpus", {{"n_gpus", ""}}, "missing column: n_gpus"},
     {"Length", {{"seq_len", ""}}, "missing column: seq_len"},
     {"MicroBatch", {{"micro_batch", ""}}, "missing column: micro_batch"},
@@ -436,9 +503,6 @@ const Skipped kSkipped[] = {
     {"UnstatedTargets",
      {{"lora_rank", "8"}, {"lora_targets", "unstated"}},
      "missing column: lora_targets"},
-    {"DeviceMemory",
-     {{"gpu", "A100"}},
-     "gpu = A100: names devices of different memory: A100-PCIE-40GB"},
     {"UnknownTarget",
      {{"framework", "colossalai"}},
      "framework = colossalai: is not a target of this version"},

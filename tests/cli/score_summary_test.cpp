@@ -9,6 +9,8 @@ using cli::MemoryKind;
 using cli::RowOutcome;
 using cli::RowScore;
 
+constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
+
 /// A row whose peak was foreseen as `predicted` and measured as `measured`.
 RowScore answered(const std::string& source, std::int64_t predicted, std::int64_t measured,
                   MemoryKind kind) {
@@ -32,6 +34,58 @@ TEST(RowScores, CompareWithTheKindThatWasMeasured) {
   RowScore unmeasured = answered("", 80, 50, MemoryKind::allocated);
   unmeasured.measured.reset();
   EXPECT_EQ(unmeasured.error(), std::nullopt);
+}
+
+TEST(RowScores, ExpectOtherKindsBesideWhatIsAllocated) {
+  RowScore score = answered("", 10 * kGibibyte, 12 * kGibibyte, MemoryKind::reserved);
+  EXPECT_EQ(score.device_range(), std::nullopt);
+  score.least = Bytes{10 * kGibibyte};
+  score.most = Bytes{20 * kGibibyte};
+  const auto range = score.device_range();
+  ASSERT_TRUE(range);
+  EXPECT_NEAR(static_cast<double>(range->low.value), 9.7 * kGiB, 1);
+  EXPECT_NEAR(static_cast<double>(range->high.value), 37.5 * kGiB, 1);
+  EXPECT_EQ(score.in_range(), true);
+  score.measured = Bytes{9 * kGibibyte};
+  EXPECT_EQ(score.in_range(), false);
+  score.memory_kind = MemoryKind::allocated;
+  EXPECT_EQ(score.in_range(), std::nullopt);
+  score.skipped = true;
+  EXPECT_EQ(score.device_range(), std::nullopt);
+}
+
+TEST(ScoreSummary, CountsWhatIsInRangeByKind) {
+  cli::ScoreSummary summary;
+  for (const std::int64_t measured : {12, 13, 90}) {
+    RowScore score = answered("", 10 * kGibibyte, measured * kGibibyte, MemoryKind::reserved);
+    score.least = score.most = score.allocated;
+    summary.add(score);
+  }
+  summary.add(answered("", 10, 10, MemoryKind::allocated));
+  EXPECT_EQ(summary.in_range, (std::map<MemoryKind, std::int64_t>{{MemoryKind::reserved, 2}}));
+}
+
+TEST(ScoreSummary, CountsSkippedPeaksBetweenTheirReadings) {
+  cli::ScoreSummary summary;
+  for (const std::int64_t measured : {5, 15, 25}) {
+    RowScore score = answered("", 10, measured, MemoryKind::allocated);
+    score.skipped = true;
+    score.least = Bytes{10};
+    score.most = Bytes{20};
+    summary.add(score);
+  }
+  EXPECT_EQ(summary.ranges, 3);
+  EXPECT_EQ(summary.between, 1);
+}
+
+TEST(ScoreSummary, CountsNoVerdictWhereThereIsNone) {
+  RowScore score = answered("", 10, 10, MemoryKind::allocated);
+  score.verdict.reset();
+  cli::ScoreSummary summary;
+  summary.add(score);
+  EXPECT_EQ(summary.answered, 1);
+  EXPECT_EQ(summary.peaks_answered, 1);
+  EXPECT_EQ(summary.ok.fits, 0);
 }
 
 TEST(ScoreSummary, TakesNearestRanks) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "command.h"
@@ -132,11 +133,90 @@ TEST_F(ScoreProcess, GivesThePeakOfTheStageThatIsMeant) {
   EXPECT_LT(scores.at("last")["peak_allocated_bytes"], scores.at("first")["peak_allocated_bytes"]);
 }
 
+TEST_F(ScoreProcess, SaysWhereAPeakOfAnotherKindIsExpected) {
+  const auto rows = scored("score rows.csv");
+  const Json& json = rows.at("device");
+  EXPECT_EQ(json["peak_allocated_low_bytes"], json["peak_allocated_bytes"]);
+  EXPECT_EQ(json["peak_allocated_high_bytes"], json["peak_allocated_bytes"]);
+  EXPECT_LT(json["peak_device_low_bytes"], json["peak_device_bytes"]);
+  EXPECT_GT(json["peak_device_high_bytes"], json["peak_device_bytes"]);
+  EXPECT_TRUE(json["in_range"].is_boolean());
+  EXPECT_FALSE(rows.at("allocated").contains("in_range"));
+  EXPECT_FALSE(rows.at("unmeasured").contains("in_range"));
+}
+
+constexpr const char* kTrainerHeader =
+    "id,source,model,gpu,gpu_mem_gb,n_gpus,framework,framework_version,precision,seq_len,"
+    "micro_batch,recompute,lora_rank,lora_targets,kernels\n";
+
+TEST_F(ScoreProcess, SkipsARowThatWasRunTwiceWithoutSayingHow) {
+  const std::string lora = ",o/n,meta-llama/Meta-Llama-3-8B,A100,80,1,hf-trainer,";
+  const std::string rest = ",bf16,4096,4,full,16,\"q,v\",";
+  folder_.put("twins.csv", kTrainerHeader + ("a" + lora + "transformers 4.45.2" + rest + "\n") +
+                               "b" + lora + "transformers 4.45.2" + rest + "\n" + "c" + lora +
+                               "transformers 4.48.1" + rest + "\n" + "d" + lora +
+                               "transformers 4.45.2" + rest + "liger\n" + "e" + lora +
+                               "transformers 4.43.3" + rest + "eager\n");
+  const auto rows = scored("score twins.csv");
+  for (const char* id : {"a", "b"}) {
+    const Json& json = rows.at(id);
+    EXPECT_EQ(json["status"], "skipped");
+    EXPECT_NE(json["reason"].get<std::string>().find("missing column: kernels"), std::string::npos);
+    EXPECT_TRUE(json["peak_allocated_bytes"].is_null());
+    EXPECT_LT(json["peak_allocated_low_bytes"], json["peak_allocated_high_bytes"]);
+  }
+  for (const char* id : {"c", "d", "e"}) EXPECT_EQ(rows.at(id)["status"], "ok") << id;
+  EXPECT_LT(rows.at("d")["peak_allocated_bytes"], rows.at("e")["peak_allocated_bytes"]);
+}
+
+TEST_F(ScoreProcess, AnswersWhatEveryReadingAgreesOn) {
+  const auto row = [](const std::string& id, const char* batch) {
+    return id +
+           ",o/n,mistralai/Mistral-7B-v0.1,A100,80,1,hf-trainer,transformers 4.45.2,bf16,4096," +
+           batch + ",full,,,\n";
+  };
+  folder_.put("twins.csv", kTrainerHeader + row("step", "4") + row("step2", "4") +
+                               row("full", "64") + row("full2", "64"));
+  const auto rows = scored("score twins.csv");
+  EXPECT_EQ(rows.at("step")["verdict"], "fits");
+  EXPECT_NEAR(rows.at("step")["peak_allocated_bytes"].get<double>() / kGiB, 67.46, 0.05);
+  EXPECT_EQ(rows.at("full")["verdict"], "too_large");
+}
+
+TEST_F(ScoreProcess, AnswersTheMiddleOfReadingsThatAreNear) {
+  const auto row = [](const std::string& id, const char* kernels) {
+    return id +
+           ",o/n,mistralai/Mistral-7B-v0.1,A100,80,1,hf-trainer,transformers 4.45.2,bf16,4096," +
+           "4,full,16,\"q,v\"," + kernels + "\n";
+  };
+  folder_.put("near.csv", kTrainerHeader + row("a", "") + row("b", "") + row("c", "eager"));
+  const auto rows = scored("score near.csv");
+  const Json& json = rows.at("a");
+  ASSERT_EQ(json["status"], "ok") << json["reason"];
+  EXPECT_EQ(json["verdict"], "fits");
+  const auto at = [&](const char* key) { return json[key].get<double>(); };
+  EXPECT_NEAR(at("peak_allocated_bytes"),
+              std::sqrt(at("peak_allocated_low_bytes") * at("peak_allocated_high_bytes")), 2);
+  EXPECT_LT(json["peak_allocated_bytes"], rows.at("c")["peak_allocated_bytes"]);
+  EXPECT_EQ(json["assumed"].back(), "the middle of its readings");
+}
+
+TEST_F(ScoreProcess, GivesNoVerdictOfADeviceThatNobodyNames) {
+  folder_.put("bare.csv",
+              kTrainerHeader + std::string("a,o/n,mistralai/Mistral-7B-v0.1,,,1,hf-trainer,,bf16,"
+                                           "4096,4,full,8,\"q,v\",\n"));
+  const Json json = scored("score bare.csv").at("a");
+  EXPECT_EQ(json["status"], "ok");
+  EXPECT_TRUE(json["verdict"].is_null());
+  EXPECT_TRUE(json["fit_probability"].is_null());
+  EXPECT_GT(json["peak_allocated_bytes"].get<double>(), 0);
+}
+
 TEST_F(ScoreProcess, SumsUpForPeople) {
   const CommandResult result = run("score rows.csv");
   EXPECT_EQ(result.code, 0) << result.err;
   for (const char* part : {"owner/name", "allocated", "reserved", "nvidia-smi", "median", "outcome",
-                           "too large", "skipped  because"}) {
+                           "too large", "in range", "skipped  because"}) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part << " is not in " << result.out;
   }
 }

@@ -186,6 +186,21 @@ TEST_F(PriceOf, AnAcceleratorHoldsContextAndFragmentationToo) {
   EXPECT_GT(stage.accounts[Account::workspace], Bytes{1 << 20});
 }
 
+TEST_F(PriceOf, OnlyWhatComesAndGoesIsFragmented) {
+  problem.cluster.device.kind = DeviceKind::cuda;
+  calibration = prior_calibration(problem, traits, std::nullopt);
+  const Candidate candidate = data_parallel(2, 0, 1);
+  const Estimate estimate = of(candidate);
+  const StageEstimate& stage = estimate.peak();
+  const Quantities quantities = quantify(problem, traits, candidate);
+  const Bytes states = quantities.stages.front().loaded.tensors();
+  ASSERT_GT(states, Bytes{});
+  EXPECT_EQ(quantities.stages.front().preallocated, states);
+  const auto moved = static_cast<double>((stage.accounts.allocated() - states).value);
+  const auto kept = static_cast<double>(stage.accounts[Account::fragmentation].value);
+  EXPECT_NEAR(kept, values_of(calibration)[Term::fragmentation] * moved, 1);
+}
+
 TEST_F(PriceOf, AStagesTensorPeakIsWithoutWorkspaceAndMayBeAtAnotherMoment) {
   const Candidate candidate = data_parallel(2, 0, 1);
   const Quantities quantities = quantify(problem, traits, candidate);

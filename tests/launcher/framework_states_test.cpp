@@ -3,9 +3,11 @@
 #include <bit>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 #include "estimator/models.h"
 #include "estimator/quantities.h"
+#include "estimator/spec/rules.h"
 #include "launcher/targets/accelerate/traits.h"
 #include "launcher/targets/deepspeed/traits.h"
 #include "launcher/targets/fsdp/traits.h"
@@ -165,6 +167,27 @@ INSTANTIATE_TEST_SUITE_P(
                       StateCase{"FsdpZero2", fsdp::traits, "", 2, kBf16, fsdp2},
                       StateCase{"FsdpZero3", fsdp::traits, "", 3, kFp32, fsdp2}),
     [](const auto& test) { return std::string(test.param.what); });
+
+/// Two bytes of each matrix's elements but the table's, eight of the table's and of the norms'.
+TEST(TrainerStates, OfAnOptimizerOf8BitsAreBytesButForTablesAndSmallTensors) {
+  Problem problem = problem_of(hf_trainer::traits(), 1, kBf16);
+  std::int64_t expected = 0;
+  bool is_table = true;
+  for (const Shape& shape : shapes()) {
+    const bool wide = std::exchange(is_table, false) || product(shape) < 4096;
+    expected += (wide ? 8 : 2) * product(shape);
+  }
+  for (const OptimizerKind kind : {OptimizerKind::adam8bit, OptimizerKind::paged_adam8bit}) {
+    problem.workload.optimizer = kind;
+    const Ledger loaded = ledger_at(Phase::load, hf_trainer::traits(), problem, candidate_of(1, 0));
+    EXPECT_EQ(loaded[Account::optimizer].value, expected);
+  }
+  Candidate zero = candidate_of(2, 1);
+  zero.knobs = {{"engine", "deepspeed"}};
+  Problem refused = problem_of(hf_trainer::traits(), 2, kBf16);
+  refused.workload.optimizer = OptimizerKind::adam8bit;
+  EXPECT_EQ(broken_rule(refused, hf_trainer::traits(), zero)->name, "estimates_byte_states");
+}
 
 /// Beside its weights torchtitan has a table of complex numbers, 32·32 / 2 of 8 bytes.
 TEST(TorchtitanStates, AreThoseOfFsdpAndATableOfPositions) {

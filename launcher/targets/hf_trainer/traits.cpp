@@ -14,6 +14,19 @@ namespace {
 bool under_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
 bool under_fsdp1(const Candidate& c) { return engine_of(c) == Engine::fsdp1 && c.zero >= 2; }
 
+/// DeepSpeed's partition of an optimizer's states that are not as wide as its weights.
+Rule estimable_byte_states() {
+  return {"estimates_byte_states",
+          [](const Problem& p, const Candidate& c) {
+            const OptimizerKind kind = p.workload.optimizer;
+            return under_deepspeed(c) &&
+                   (kind == OptimizerKind::adam8bit || kind == OptimizerKind::paged_adam8bit);
+          },
+          "this version cannot estimate optimizer {optimizer} under DeepSpeed",
+          "use --optimizer adamw, or the knob engine=fsdp2",
+          "deepspeedai/DeepSpeed deepspeed/runtime/zero/stage_1_and_2.py @ 0.19.8"};
+}
+
 /// Its sgd is torch's without momentum, its AdamW the fused one that the emitter names. Source:
 /// huggingface/transformers src/transformers/trainer_optimizer.py @ v5.23.0.
 TargetTraits make_traits() {
@@ -26,9 +39,10 @@ TargetTraits make_traits() {
   traits.rules = joined({emit_rules(),
                          estimable_models(true),
                          estimable_offload(),
-                         estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,
+                         estimable_optimizers({OptimizerKind::adamw, OptimizerKind::adam8bit,
+                                               OptimizerKind::paged_adam8bit, OptimizerKind::lion,
                                                OptimizerKind::sgd, OptimizerKind::adafactor}),
-                         {estimable_types(traits.recipe, false, true)}});
+                         {estimable_types(traits.recipe, false, true), estimable_byte_states()}});
   traits.knobs = emitted_knobs();
   return traits;
 }

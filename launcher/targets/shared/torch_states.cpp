@@ -25,6 +25,13 @@ constexpr const char* kQuantised =
     "bitsandbytes-foundation/bitsandbytes bitsandbytes/functional.py, quantize_4bit @ 0.45.0";
 constexpr const char* kAdamW = "pytorch/pytorch torch/optim/adam.py @ v2.11.0";
 
+constexpr const char* kBytes =
+    "bitsandbytes-foundation/bitsandbytes bitsandbytes/optim/optimizer.py, Optimizer2State, and "
+    "backends/cuda/ops.py @ 0.49.0";
+constexpr const char* kWideStates =
+    "huggingface/transformers src/transformers/trainer.py, create_optimizer @ v5.23.0; "
+    "bitsandbytes-foundation/bitsandbytes bitsandbytes/optim/optimizer.py, min_8bit_size @ 0.49.0";
+
 constexpr Phase kLoad = Phase::load;
 constexpr Phase kForward = Phase::forward;
 constexpr Phase kLoss = Phase::loss;
@@ -73,6 +80,16 @@ bool is_multiplied(const FlatTensor& t) {
   return t.tensor.shape.size() == 2 && !looked_up;
 }
 
+/// States of an 8-bit optimizer in bytes, whose scales, a 64th of them, are not counted; those of
+/// tables and of small tensors are fp32.
+bool has_byte_states(const FlatTensor& t) {
+  constexpr std::int64_t kLeast = 4096;
+  const std::string& name = t.tensor.name;
+  const bool is_table = name == "embedding" || name == "positions" || name == "token_types";
+  return !is_table && t.numel >= kLeast;
+}
+bool has_wide_states(const FlatTensor& t) { return !has_byte_states(t); }
+
 /// fully_shard frees the buffer that it gathered a unit through when it gathers the next one in a
 /// forward: that of norm and head is there until the next step's first.
 bool is_of_head(const FlatTensor& t) {
@@ -94,6 +111,10 @@ bool in_micro_batches(const Problem& p, const Candidate& c) {
 
 bool is_adamw(const Problem& p, const Candidate&) {
   return p.workload.optimizer == OptimizerKind::adamw;
+}
+bool is_adam8bit(const Problem& p, const Candidate&) {
+  const OptimizerKind kind = p.workload.optimizer;
+  return kind == OptimizerKind::adam8bit || kind == OptimizerKind::paged_adam8bit;
 }
 bool is_lion(const Problem& p, const Candidate&) {
   return p.workload.optimizer == OptimizerKind::lion;
@@ -221,6 +242,9 @@ std::vector<Holding> states(const TorchUse& use) {
       {optimizer, trained_tensors, scalar_bytes, 1, whole, kLoad, kEnd, is_adamw, kAdamW},
       {optimizer, largest_tensor, state_bytes, 2, rows, kEnd, kEnd, one_denominator, kAdamW},
       {optimizer, trained, state_bytes, 1, rows, kEnd, kEnd, all_denominators, kAdamW},
+      {optimizer, trained, one_byte, 2, rows, kLoad, kEnd, is_adam8bit, kBytes, has_byte_states},
+      {optimizer, trained, scalar_bytes, 2, rows, kLoad, kEnd, is_adam8bit, kWideStates,
+       has_wide_states},
       {optimizer, trained, state_bytes, 1, rows, kLoad, kEnd, is_lion, kOptim},
       {optimizer, trained, state_bytes, 1, rows, kLoad, kEnd, has_momentum, kSgd},
       {optimizer, factored_moments, state_bytes, 1, whole, kLoad, kEnd, is_adafactor, kOptim},
