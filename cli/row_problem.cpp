@@ -169,6 +169,17 @@ void put_types(RowCells& cells, const TargetTraits& traits, Settings& settings) 
   settings.set(Table::job, "master-weights", {"on", "", master.key});
 }
 
+/// No row says; where a target has another default than none, it is in the table.
+void put_dropout(RowCells& cells, const TargetTraits& traits, Settings& settings) {
+  for (const char* each : {"hidden", "attention"}) {
+    const std::string column = fmt::format("{}_dropout", each);
+    const auto usual = default_cell(traits.name, column);
+    if (!usual) continue;
+    cells.assume(fmt::format("{} {}", column, *usual));
+    settings.set(Table::job, fmt::format("{}-dropout", each), {*usual, "", column});
+  }
+}
+
 void put_job(RowCells& cells, const Layout& layout, const TargetTraits& traits,
              Settings& settings) {
   settings.set(Table::job, "seq", cells.required("seq_len"));
@@ -177,6 +188,7 @@ void put_job(RowCells& cells, const Layout& layout, const TargetTraits& traits,
   settings.set(Table::job, "optimizer", cells.required("optimizer"));
   settings.set(Table::job, "headroom", {"0%", "", "gpu_mem_gb"});
   put_types(cells, traits, settings);
+  put_dropout(cells, traits, settings);
   put_adapters(cells, settings);
 }
 

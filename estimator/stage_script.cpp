@@ -214,6 +214,7 @@ void StageRun::forward() {
   simulator_.enter(Phase::forward);
   if (s_.part.first) make(program_->ids());
   if (s_.part.last) make(program_->targets());
+  make(program_->kept(s_.part));
   gathered_ahead_ = false;
   if (s_.part.first) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
@@ -265,6 +266,7 @@ void StageRun::backward() {
   for (const Turn& turn : backward_) {
     for (int i = 0; i < turn.holds; ++i) drop(program_->boundary());
   }
+  drop(program_->kept(s_.part));
   drop(gradients(summing_));
   summing_ = 0;
   grown_ = true;

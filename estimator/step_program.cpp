@@ -1,6 +1,8 @@
 #include "estimator/step_program.h"
 
+#include "estimator/apex_program.h"
 #include "estimator/hf_program.h"
+#include "estimator/lit_program.h"
 #include "estimator/runtime_program.h"
 #include "estimator/te_program.h"
 
@@ -9,6 +11,8 @@ namespace planwright::estimator {
 std::unique_ptr<StepProgram> step_program(const StepShape& shape) {
   if (shape.kernels == KernelSet::transformer_engine) return std::make_unique<TeProgram>(shape);
   if (shape.kernels == KernelSet::transformers) return std::make_unique<HfProgram>(shape);
+  if (shape.kernels == KernelSet::litgpt) return std::make_unique<LitProgram>(shape);
+  if (shape.kernels == KernelSet::apex) return std::make_unique<ApexProgram>(shape);
   return std::make_unique<RuntimeProgram>(shape);
 }
 

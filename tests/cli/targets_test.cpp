@@ -39,7 +39,7 @@ ClusterSpec gpus(int count) {
 /// step.
 Problem small_problem(const TargetTraits& traits) {
   Problem problem = testing::fake_problem(testing::tiny_llama(), 2, Precision::fp32);
-  if (traits.name == "megatron") problem.cluster = gpus(2);
+  if (traits.name.starts_with("megatron")) problem.cluster = gpus(2);
   problem.model = estimator::find_model(PLANWRIGHT_SOURCE_DIR "/docs/demo/llama-5m.json", "", "");
   problem.workload.seq = 32;
   return with_target(problem, traits);
@@ -64,21 +64,23 @@ class TargetSpaces : public ::testing::TestWithParam<SpaceCase> {};
 
 INSTANTIATE_TEST_SUITE_P(
     OnTwoRanks, TargetSpaces,
-    ::testing::Values(SpaceCase{"deepspeed", {1, 2}, {1}, {0, 1, 2, 3}, {"none", "full"}},
-                      SpaceCase{"accelerate", {1}, {1}, {0}, {"none", "full"}},
-                      SpaceCase{"hf-trainer", {1}, {1}, {0}, {"none", "full"}},
-                      SpaceCase{
-                          "fsdp",
-                          {1},
-                          {1},
-                          {0, 2, 3},
-                          {"none", "full", "alternate:2", "alternate:3", "first:1", "first:2"}},
-                      SpaceCase{"torchtitan", {1}, {1}, {0, 2, 3}, {"none", "full", "alternate:2"}},
-                      SpaceCase{"megatron",
-                                {1, 2},
-                                {1, 2},
-                                {0, 1},
-                                {"none", "full", "chunk:2", "chunk:4", "first:1", "first:2"}}),
+    ::testing::Values(
+        SpaceCase{"deepspeed", {1, 2}, {1}, {0, 1, 2, 3}, {"none", "full"}},
+        SpaceCase{"accelerate", {1}, {1}, {0}, {"none", "full"}},
+        SpaceCase{"hf-trainer", {1}, {1}, {0}, {"none", "full"}},
+        SpaceCase{"fsdp",
+                  {1},
+                  {1},
+                  {0, 2, 3},
+                  {"none", "full", "alternate:2", "alternate:3", "first:1", "first:2"}},
+        SpaceCase{"torchtitan", {1}, {1}, {0, 2, 3}, {"none", "full", "alternate:2"}},
+        SpaceCase{"pytorch", {1}, {1}, {0, 3}, {"none", "full"}},
+        SpaceCase{"megatron-deepspeed", {1, 2}, {1, 2}, {0, 1}, {"none", "full", "chunk:2"}},
+        SpaceCase{"megatron",
+                  {1, 2},
+                  {1, 2},
+                  {0, 1},
+                  {"none", "full", "chunk:2", "chunk:4", "first:1", "first:2"}}),
     [](const auto& test) {
       std::string name = test.param.target;
       name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
@@ -121,7 +123,8 @@ TEST_P(TargetSpaces, AreEstimatedAndEmittedToTheLastCandidate) {
 TEST(Targets, AreNamedOnce) {
   const std::vector<std::string> names = target_names();
   EXPECT_EQ(names, (std::vector<std::string>{"builtin", "deepspeed", "accelerate", "hf-trainer",
-                                             "fsdp", "torchtitan", "megatron", "command"}));
+                                             "fsdp", "torchtitan", "megatron", "megatron-deepspeed",
+                                             "pytorch", "command"}));
 }
 
 Estimate estimate_of(const std::string& name, const Candidate& candidate) {

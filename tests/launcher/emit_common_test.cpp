@@ -19,6 +19,10 @@
 #include "launcher/targets/hf_trainer/rules.h"
 #include "launcher/targets/megatron/emit.h"
 #include "launcher/targets/megatron/rules.h"
+#include "launcher/targets/megatron_deepspeed/emit.h"
+#include "launcher/targets/megatron_deepspeed/rules.h"
+#include "launcher/targets/pytorch/emit.h"
+#include "launcher/targets/pytorch/rules.h"
 #include "launcher/targets/torchtitan/emit.h"
 #include "launcher/targets/torchtitan/rules.h"
 #include "tests/support/emit_requests.h"
@@ -49,6 +53,9 @@ const Emitter kEmitters[] = {
     {"torchtitan", "0.3.0", torchtitan::emit, torchtitan::emit_rules, 3, true},
     {"megatron", "0.14.0", megatron::emit, megatron::emit_rules, 1, true},
     {"megatron", "0.19.2", megatron::emit, megatron::emit_rules, 1, true},
+    {"megatron-deepspeed", "0.5.10", megatron_deepspeed::emit, megatron_deepspeed::emit_rules, 1,
+     true},
+    {"pytorch", "2.11.0", pytorch::emit, pytorch::emit_rules},
 };
 
 EmitRequest request_of(const Emitter& emitter) {

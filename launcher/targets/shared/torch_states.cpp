@@ -21,6 +21,8 @@ constexpr const char* kGroup =
 constexpr const char* kBase = "huggingface/peft src/peft/tuners/tuners_utils.py @ v0.13.2";
 constexpr const char* kQuantised =
     "bitsandbytes-foundation/bitsandbytes bitsandbytes/functional.py, quantize_4bit @ 0.45.0";
+constexpr const char* kBitsandbytes =
+    "Lightning-AI/pytorch-lightning src/lightning/fabric/plugins/precision/bitsandbytes.py @ 2.1.0";
 constexpr const char* kAdamW = "pytorch/pytorch torch/optim/adam.py @ v2.11.0";
 
 constexpr Phase kLoad = Phase::load;
@@ -79,6 +81,10 @@ bool gathers_units(const Problem&, const Candidate& c) { return shards(c) && c.p
 bool is_of_block(const FlatTensor& t) { return is_multiplied(t) && t.tensor.linear; }
 bool is_not_linear(const FlatTensor& t) { return !t.tensor.linear; }
 
+/// Fabric's plug-in packs every nn.Linear; the embedding is none.
+bool is_packed(const FlatTensor& t) { return t.tensor.linear || t.tensor.name == "head.weight"; }
+bool is_not_packed(const FlatTensor& t) { return !is_packed(t); }
+
 /// The stages of a pipeline reduce once, and do not reshard after a backward: at zero 2 they gather
 /// once. At zero 3 a forward reshards, and a backward gathers all again.
 bool in_stages(const Problem&, const Candidate& c) { return shards(c) && c.pp > 1; }
@@ -103,7 +109,9 @@ bool is_adafactor(const Problem& p, const Candidate&) {
 std::vector<Holding> casts(const TorchUse& use) {
   using enum Account;
   using enum HoldingOf;
-  const auto in_modules = [use](const Problem& p) { return use.transformers && on_gpus(p); };
+  const auto in_modules = [use](const Problem& p) {
+    return (use.transformers || use.litgpt) && on_gpus(p);
+  };
   const auto kept = [=](const Problem& p, const Candidate& c) {
     return keeps_casts(p, c) && !in_modules(p);
   };
@@ -133,7 +141,12 @@ std::vector<Holding> frozen_base(const TorchUse& use) {
   const auto narrow = [use](const Problem& p, const Candidate&) {
     return use.transformers && on_gpus(p);
   };
-  const auto wide = [=](const Problem& p, const Candidate& c) { return !narrow(p, c); };
+  const auto packs_head = [use](const Problem& p, const Candidate&) {
+    return use.litgpt && p.workload.serving.weights.has_value();
+  };
+  const auto wide = [=](const Problem& p, const Candidate& c) {
+    return !narrow(p, c) && !packs_head(p, c);
+  };
   const auto plain = [=](const Problem& p, const Candidate& c) {
     return narrow(p, c) && !p.workload.serving.weights;
   };
@@ -147,6 +160,12 @@ std::vector<Holding> frozen_base(const TorchUse& use) {
       {parameters, frozen, compute_bytes, 1, rows, kLoad, kEnd, packed, kBase, is_not_linear},
       {parameters, quantised, one_byte, 1, rows, kLoad, kEnd, packed, kQuantised},
       {parameters, quantisation, one_byte, 1, whole, kLoad, kEnd, packed, kQuantised},
+      {parameters, frozen, compute_bytes, 1, whole, kLoad, kEnd, packs_head, kBitsandbytes,
+       is_not_packed},
+      {parameters, quantised, one_byte, 1, whole, kLoad, kEnd, packs_head, kBitsandbytes,
+       is_packed},
+      {parameters, quantisation, one_byte, 1, whole, kLoad, kEnd, packs_head, kBitsandbytes,
+       is_packed},
   };
 }
 
