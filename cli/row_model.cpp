@@ -74,7 +74,7 @@ std::optional<ModelSpec> from_preset(RowCells& cells) {
   if (preset == nullptr || !agrees(row, *preset)) return std::nullopt;
   ModelSpec model = *preset;
   model.vocab = row.count("vocab").value_or(model.vocab);
-  model.tied_embeddings = row.flag("tied").value_or(model.tied_embeddings);
+  if (const auto tied = cells.setting("tied")) model.tied_embeddings = tied->text == "1";
   const std::int64_t layers = row.count("layers").value_or(model.layers());
   if (layers != model.layers() && model.runs.size() > 1) return std::nullopt;
   if (layers != model.layers()) model.runs.front().count = layers;

@@ -51,6 +51,11 @@ Var cast_head(Graph& graph, const StepShape& s) {
   return graph.make("cast weight", weight.elements, head_type(s), Account::parameters);
 }
 
+/// do_softcapping.
+Var capped(Graph& graph, const Var& logits) {
+  return scale(graph, tanh(graph, scale(graph, logits)));
+}
+
 }  // namespace
 
 std::vector<Var> lit_logits(Graph& graph, const StepShape& s, const Var& x,
@@ -69,6 +74,7 @@ std::vector<Var> lit_logits(Graph& graph, const StepShape& s, const Var& x,
   for (std::size_t i = 0; i < rows.size(); ++i) {
     logits.push_back(quantised ? linear(graph, parts[i], quantised_head(s), rows[i])
                                : product(graph, s, parts[i], cast, rows[i], sum, i == 0));
+    if (s.modules.capped_logits) logits.back() = capped(graph, logits.back());
   }
   return logits;
 }

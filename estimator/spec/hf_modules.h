@@ -51,6 +51,7 @@ struct HfModules {
   bool interleaved_qkv = false;       ///< query heads lie beside the key head that they share
   bool quantised_head = false;        ///< where the blocks' matrices are
   bool unpacks_through_half = false;  ///< fp16, whatever is computed in
+  bool capped_logits = false;         ///< they go through a tanh
 
   auto operator<=>(const HfModules&) const = default;
 };

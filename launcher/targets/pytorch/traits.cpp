@@ -54,6 +54,7 @@ HfModules modules(const Problem& problem, const Candidate& c) {
   m.quantised = m.quantised_head = m.unpacks_through_half = problem.workload.job == Job::qlora;
   m.keeps_quantised_inputs = old;  // it has bitsandbytes 0.42
   m.interleaved_qkv = old;
+  m.capped_logits = problem.model.logit_cap;
   m.logit_rows = logit_rows(problem.workload.job);
   return m;
 }
