@@ -309,7 +309,7 @@ TEST(EveryEmitter, RefusesWhatNoTargetCanHave) {
 
 TEST(EveryEmitter, NamesTheTargetThatHasWhatItLacks) {
   for (const Emitter& each : kEmitters) {
-    if (std::string(each.target) == "megatron") continue;  // which has both
+    if (std::string(each.target).starts_with("megatron")) continue;  // which have them
     testing::expect_refused(each.emit, request_of(each),
                             {{[](Problem&, Candidate& c) { c.ep = 2; }, {"ep 2", "megatron"}},
                              {[](Problem&, Candidate& c) {

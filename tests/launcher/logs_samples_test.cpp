@@ -70,7 +70,7 @@ const Sample kSamples[] = {
     {"megatron_0.19.log", 1.25, stated, 48, 50},
     {"megatron_out_of_memory.log", 7.0, stated, 75, 76, OutcomeKind::out_of_memory, 5},
     {"bigscience_2022.log", 105.25, stated, 27.5, 30.25},
-    {"litgpt_0.5.log", 4.0, mean, 18.5 * kGB},
+    {"litgpt_0.5.log", 4.0, token_rate, 18.5 * kGB},
     {"generic_key_value.log", 0.5, stated, 6.0},
     {"generic_rates.log", 2.0, token_rate},
     {"generic_decimal_comma.log", 0.75, stated, 12.5},

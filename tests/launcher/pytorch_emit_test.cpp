@@ -110,9 +110,7 @@ train:
   micro_batch_size: 2
   max_seq_length: 4096
   log_interval: 1
-optimizer:
-  class_path: "torch.optim.AdamW"
-  init_args: {}
+optimizer: "AdamW"
 )");
   EXPECT_EQ(config.command,
             (std::vector<std::string>{"litgpt", "finetune_lora", "YOUR_CHECKPOINT_DIR", "--config",
@@ -153,18 +151,17 @@ TEST(PytorchEmit, RefusesWhatAPlainLoopCannotBeTold) {
 }
 
 TEST(PytorchEmit, RefusesWhatLitgptsCommandsDecide) {
+  auto request = on_eight(by_litgpt(lora_request()));
+  request.plan.candidate.zero = 3;
+  request.plan.candidate.recompute.kind = RecomputeKind::full;
   testing::expect_refused(
-      emit, on_eight(by_litgpt(lora_request())),
-      {{[](Problem&, Candidate&) {}, {"zero 0", "--zero 3"}},
-       {[](Problem&, Candidate& c) { c.zero = 3; }, {"recompute none", "loop=script"}},
-       {[](Problem& p, Candidate& c) {
-          c.zero = 3;
-          c.recompute.kind = RecomputeKind::full;
-          p.model.lora.targets.push_back(LoraTarget::down_proj);
-        },
+      emit, request,
+      {{[](Problem&, Candidate& c) { c.zero = 0; }, {"zero 0", "--zero 3"}},
+       {[](Problem&, Candidate& c) { c.recompute = {}; }, {"recompute none", "loop=script"}},
+       {[](Problem& p, Candidate&) { p.model.lora.targets.push_back(LoraTarget::down_proj); },
         {"--lora_mlp", "--lora-targets"}},
        {[](Problem& p, Candidate& c) {
-          c.zero = 3;
+          c.recompute = {};
           p.model.lora = {};
           p.workload.job = Job::pretrain;
           p.workload.recipe.compute = DType::fp16;

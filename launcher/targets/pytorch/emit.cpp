@@ -82,6 +82,13 @@ void add_adapters(Json& json, const Problem& problem, const Candidate& c) {
   json["lora_head"] = false;
 }
 
+/// litgpt looks for a name without a module among torch's.
+std::string optimizer_word(OptimizerKind kind) {
+  const std::string name = optimizer_class(kind);
+  const std::string torchs = "torch.optim.";
+  return name.starts_with(torchs) ? name.substr(torchs.size()) : name;
+}
+
 /// As litgpt's commands read it.
 Json litgpt_config(const EmitRequest& request) {
   const auto& [problem, c, evidence] = request.plan;
@@ -96,8 +103,7 @@ Json litgpt_config(const EmitRequest& request) {
              {"log_interval", 1}};
   if (request.probe) train["max_steps"] = request.steps;
   json["train"] = train;
-  json["optimizer"] = {{"class_path", optimizer_class(problem.workload.optimizer)},
-                       {"init_args", Json::object()}};
+  json["optimizer"] = optimizer_word(problem.workload.optimizer);
   return json;
 }
 
