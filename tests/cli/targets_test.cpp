@@ -75,7 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
                   {"none", "full", "alternate:2", "alternate:3", "first:1", "first:2"}},
         SpaceCase{"torchtitan", {1}, {1}, {0, 2, 3}, {"none", "full", "alternate:2"}},
         SpaceCase{"pytorch", {1}, {1}, {0, 3}, {"none", "full"}},
-        SpaceCase{"megatron-deepspeed", {1, 2}, {1, 2}, {0, 1}, {"none", "full", "chunk:2"}},
+        SpaceCase{
+            "megatron-deepspeed", {1, 2}, {1, 2}, {0, 1}, {"none", "full", "chunk:2", "chunk:4"}},
         SpaceCase{"megatron",
                   {1, 2},
                   {1, 2},

@@ -21,6 +21,8 @@ constexpr const char* kGroup =
 constexpr const char* kBase = "huggingface/peft src/peft/tuners/tuners_utils.py @ v0.13.2";
 constexpr const char* kQuantised =
     "bitsandbytes-foundation/bitsandbytes bitsandbytes/functional.py, quantize_4bit @ 0.45.0";
+constexpr const char* kFlat =
+    "pytorch/pytorch torch/distributed/fsdp/_flat_param.py @ v2.1.0, _get_unflat_views_unaligned";
 constexpr const char* kBitsandbytes =
     "Lightning-AI/pytorch-lightning src/lightning/fabric/plugins/precision/bitsandbytes.py @ 2.1.0";
 constexpr const char* kAdamW = "pytorch/pytorch torch/optim/adam.py @ v2.11.0";
@@ -199,6 +201,10 @@ std::vector<Holding> gradients(const TorchUse& use) {
   const auto deferred = [use](const Problem& p, const Candidate& c) {
     return use.defers && in_micro_batches(p, c);
   };
+  // A flat parameter's gradient is as long as it, whatever of it is frozen.
+  const auto flat = [=](const Problem& p, const Candidate& c) {
+    return deferred(p, c) && use.litgpt && said(use.fsdp1, c) && p.model.lora.freezes();
+  };
   const auto deferred_bytes = use.reduces_narrow ? compute_bytes : gradient_bytes;
   constexpr bool kGrows = true;
   return {
@@ -210,6 +216,7 @@ std::vector<Holding> gradients(const TorchUse& use) {
        nullptr, 0, kGrows},
       {Account::gradients, trained, deferred_bytes, 1, whole, kBackward, kBackward, deferred,
        kGroup, nullptr, 0, kGrows},
+      {Account::gradients, frozen, deferred_bytes, 1, whole, kBackward, kBackward, flat, kFlat},
       {communication, trained, updated_bytes, 1, whole, kLoad, kEnd, replicates, kReducer},
   };
 }
