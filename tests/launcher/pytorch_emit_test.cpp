@@ -110,7 +110,7 @@ train:
   micro_batch_size: 2
   max_seq_length: 4096
   log_interval: 1
-optimizer: "AdamW"
+optimizer: AdamW
 )");
   EXPECT_EQ(config.command,
             (std::vector<std::string>{"litgpt", "finetune_lora", "YOUR_CHECKPOINT_DIR", "--config",

@@ -83,6 +83,9 @@ bool gathers_units(const Problem&, const Candidate& c) { return shards(c) && c.p
 bool is_of_block(const FlatTensor& t) { return is_multiplied(t) && t.tensor.linear; }
 bool is_not_linear(const FlatTensor& t) { return !t.tensor.linear; }
 
+/// In a unit that has trained weights, too: one without any has no gradient.
+bool is_beside_adapters(const FlatTensor& t) { return t.tensor.name.starts_with("blocks."); }
+
 /// Fabric's plug-in packs every nn.Linear; the embedding is none.
 bool is_packed(const FlatTensor& t) { return t.tensor.linear || t.tensor.name == "head.weight"; }
 bool is_not_packed(const FlatTensor& t) { return !is_packed(t); }
@@ -201,7 +204,7 @@ std::vector<Holding> gradients(const TorchUse& use) {
   const auto deferred = [use](const Problem& p, const Candidate& c) {
     return use.defers && in_micro_batches(p, c);
   };
-  // A flat parameter's gradient is as long as it, whatever of it is frozen.
+  // A unit's flat gradient is as long as the unit, whatever of it is frozen.
   const auto flat = [=](const Problem& p, const Candidate& c) {
     return deferred(p, c) && use.litgpt && said(use.fsdp1, c) && p.model.lora.freezes();
   };
@@ -216,7 +219,8 @@ std::vector<Holding> gradients(const TorchUse& use) {
        nullptr, 0, kGrows},
       {Account::gradients, trained, deferred_bytes, 1, whole, kBackward, kBackward, deferred,
        kGroup, nullptr, 0, kGrows},
-      {Account::gradients, frozen, deferred_bytes, 1, whole, kBackward, kBackward, flat, kFlat},
+      {Account::gradients, frozen, deferred_bytes, 1, whole, kBackward, kBackward, flat, kFlat,
+       is_beside_adapters},
       {communication, trained, updated_bytes, 1, whole, kLoad, kEnd, replicates, kReducer},
   };
 }
