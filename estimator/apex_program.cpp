@@ -29,13 +29,12 @@ Tensor ApexProgram::logits() const {
   return {"logits", 4 * shape_.tokens() * shape_.vocab, Account::logits};
 }
 
-/// Buffers to receive in, and logits that a last stage's slot still has. It has two slots;
-/// published peaks (bigscience-workshop/bigscience train/tr3-1B3) grow with the micro-batch as with
-/// one.
+/// Buffers to receive in, and the logits of the two slots that a last stage has.
 Script ApexProgram::resident(const ModelPart& part) const {
+  constexpr int kSlots = 2;
   Script script;
   script.make(part_of_boundary((part.first ? 0 : 1) + (part.last ? 0 : 1)));
-  if (part.last) script.make(logits());
+  for (int i = 0; i < kSlots && part.last; ++i) script.make(logits());
   return script;
 }
 

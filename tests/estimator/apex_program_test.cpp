@@ -94,7 +94,7 @@ TEST(ApexProgram, LeavesNothingOfAMicroBatch) {
 }
 
 /// What was received and what was sent on, of which tensor ranks have a part each; a buffer for
-/// either; and of the last stage the fp32 logits of the micro-batch before.
+/// either; and of the last stage the fp32 logits of two micro-batches.
 TEST(ApexProgram, KeepsSlotsOfAPipeline) {
   const ApexProgram program(shape_of(2));
   const std::int64_t boundary = 2 * kRows * kHidden;
@@ -102,7 +102,7 @@ TEST(ApexProgram, KeepsSlotsOfAPipeline) {
   EXPECT_EQ(program.kept({.first = true, .last = false}).bytes, boundary / 2);
   EXPECT_EQ(program.kept({.first = false, .last = false}).bytes, boundary);
   EXPECT_EQ(net(program.resident({.first = false, .last = false})), boundary);
-  EXPECT_EQ(net(program.resident({.first = true, .last = true})), 4 * kRows * kVocab);
+  EXPECT_EQ(net(program.resident({.first = true, .last = true})), 2 * 4 * kRows * kVocab);
 }
 
 }  // namespace
