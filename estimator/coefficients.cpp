@@ -82,6 +82,8 @@ std::optional<double> sheet_value(Term term, const Problem& problem) {
     case Term::memory_bandwidth:
     case Term::optimizer_rate:
       return positive(cluster.device.memory_bandwidth.value);
+    case Term::host_link:
+      return cluster.pcie ? positive(cluster.pcie->value) : std::nullopt;
     case Term::link_latency:
       return cluster.links.empty() ? std::nullopt : positive(cluster.links.back().latency.value);
     case Term::link_bandwidth:
@@ -133,6 +135,10 @@ bool applies(Term term, const Problem& problem, const TargetTraits& traits) {
       return traits.stand_in_kernels && !is_known_framework(traits.kernels(kind));
     case Term::state_factor:
       return problem.model.stand_in;
+    case Term::host_link:
+    case Term::host_optimizer_rate:
+    case Term::host_process:
+      return kind == DeviceKind::cuda && traits.axes.offload.size() > 1;
     case Term::communicator:
       return kind == DeviceKind::cuda && grouped;
     case Term::device_context:

@@ -28,9 +28,12 @@ enum class Term {
   work_factor,          ///< of the user's own kernels and loop, to the passes of ours
   activation_factor,    ///< of what those keep and make, to what ours do
   state_factor,         ///< parameters of a model that is not known, to its stand-in's
+  host_link,            ///< bytes/s of one device to and from its host's memory, one direction
+  host_optimizer_rate,  ///< bytes/s of one rank's optimizer on the host
   gemm_scratch,         ///< bytes that the matrix library takes for itself, inside the allocator
   device_context,       ///< bytes outside the allocator: the driver and its loaded kernels
   communicator,         ///< bytes outside the allocator: buffers of one group of ranks
+  host_process,         ///< bytes of the host's memory that a rank's process takes by itself
   fragmentation,        ///< reserved / allocated - 1
 };
 
@@ -40,11 +43,12 @@ namespace planwright {
 
 template <>
 struct Words<estimator::Term> {
-  static constexpr std::array<std::string_view, 16> kWords{
-      "matrix_rate",    "memory_bandwidth", "half_tokens",       "kernel_overhead",
-      "optimizer_rate", "link_latency",     "link_bandwidth",    "broadcast_bandwidth",
-      "overlap",        "work_factor",      "activation_factor", "state_factor",
-      "gemm_scratch",   "device_context",   "communicator",      "fragmentation"};
+  static constexpr std::array<std::string_view, 19> kWords{
+      "matrix_rate",    "memory_bandwidth",    "half_tokens",       "kernel_overhead",
+      "optimizer_rate", "link_latency",        "link_bandwidth",    "broadcast_bandwidth",
+      "overlap",        "work_factor",         "activation_factor", "state_factor",
+      "host_link",      "host_optimizer_rate", "gemm_scratch",      "device_context",
+      "communicator",   "host_process",        "fragmentation"};
 };
 
 }  // namespace planwright

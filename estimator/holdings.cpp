@@ -1,6 +1,9 @@
 #include "estimator/holdings.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -13,6 +16,10 @@ namespace {
 
 bool applies(const Holding& holding, const Problem& problem, const Candidate& candidate) {
   return !holding.when || holding.when(problem, candidate);
+}
+
+Home home_of(const Holding& holding, const Candidate& candidate) {
+  return holding.home == nullptr ? Home::device : holding.home(candidate);
 }
 
 ShardedBy sharded_by(const Holding& holding, const Candidate& candidate) {
@@ -70,6 +77,19 @@ std::int64_t largest_of(const Holding& holding, const Candidate& candidate,
   std::int64_t largest = 0;
   for_each_part(holding, candidate, layout,
                 [&](const FlatTensor&, std::int64_t each) { largest = std::max(largest, each); });
+  return in_a_row(largest, holding, candidate);
+}
+
+std::int64_t largest_unit(const Holding& holding, const Candidate& candidate,
+                          const Layouts& layouts) {
+  std::map<std::int64_t, std::int64_t> units;
+  for (const FlatLayout* layout : {&layouts.trained, &layouts.frozen}) {
+    for_each_part(holding, candidate, *layout, [&](const FlatTensor& tensor, std::int64_t each) {
+      units[tensor.first_unit] += each;
+    });
+  }
+  std::int64_t largest = 0;
+  for (const auto& [unit, elements] : units) largest = std::max(largest, elements);
   return in_a_row(largest, holding, candidate);
 }
 
@@ -139,6 +159,8 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const T
       return tensors_of(holding, candidate, layouts.trained);
     case HoldingOf::largest_tensor:
       return largest_of(holding, candidate, layouts.trained);
+    case HoldingOf::largest_unit:
+      return largest_unit(holding, candidate, layouts);
     case HoldingOf::bucket:
       return traits.bucket_elements(candidate);
     case HoldingOf::filled_bucket:
@@ -161,6 +183,46 @@ std::int64_t bytes_each(const Holding& holding, const Problem& problem) {
   return holding.copies * holding.bytes_each(problem.workload.recipe);
 }
 
+Bytes bytes_of(const Holding& holding, const Problem& problem, const TargetTraits& traits,
+               const Candidate& candidate, const Layouts& layouts) {
+  std::int64_t elements = elements_of(holding, problem, traits, candidate, layouts);
+  if (holding.at_most > 0) elements = std::min(elements, holding.at_most);
+  return Bytes{elements * bytes_each(holding, problem)};
+}
+
+/// Source: pytorch aten/src/ATen/core/CachingHostAllocator.h, allocate @ v2.11.0.
+std::int64_t page_locked(std::int64_t bytes) {
+  if (bytes == 0) return 0;
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+}
+
+/// Tensors that are page-locked one by one.
+Bytes page_locked_parts(const Holding& holding, const Problem& problem, const Candidate& candidate,
+                        const FlatLayout& layout) {
+  const std::int64_t each = bytes_each(holding, problem);
+  std::int64_t bytes = 0;
+  for_each_part(holding, candidate, layout, [&](const FlatTensor&, std::int64_t elements) {
+    bytes += page_locked(elements * each);
+  });
+  return Bytes{bytes};
+}
+
+Bytes on_host(const Holding& holding, const Problem& problem, const TargetTraits& traits,
+              const Candidate& candidate, const Layouts& layouts) {
+  const Bytes bytes = bytes_of(holding, problem, traits, candidate, layouts);
+  if (!holding.pinned) return bytes;
+  if (sharded_by(holding, candidate) != ShardedBy::each_row) {
+    return Bytes{page_locked(bytes.value)};
+  }
+  const bool frozen = holding.of == HoldingOf::frozen;
+  return page_locked_parts(holding, problem, candidate, frozen ? layouts.frozen : layouts.trained);
+}
+
+bool lives_in(const Holding& holding, Phase phase) {
+  const Phase from = holding.grows ? Phase::reduce : holding.from;
+  return from <= phase && phase <= holding.to;
+}
+
 }  // namespace
 
 std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const TargetTraits& traits,
@@ -169,16 +231,38 @@ std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const T
   std::array<Ledger, kWordCount<Phase>> held{};
   for (const Holding& holding : traits.holdings) {
     if (!applies(holding, problem, candidate)) continue;
-    std::int64_t elements = elements_of(holding, problem, traits, candidate, layouts);
-    if (holding.at_most > 0) elements = std::min(elements, holding.at_most);
-    const Bytes bytes{elements * bytes_each(holding, problem)};
-    const Phase from = holding.grows ? Phase::reduce : holding.from;
+    if (home_of(holding, candidate) != Home::device) continue;
+    const Bytes bytes = bytes_of(holding, problem, traits, candidate, layouts);
     for (std::size_t phase = 0; phase < held.size(); ++phase) {
-      const auto at = static_cast<Phase>(phase);
-      if (from <= at && at <= holding.to) held[phase][holding.account] += bytes;
+      if (lives_in(holding, static_cast<Phase>(phase))) held[phase][holding.account] += bytes;
     }
   }
   return held;
+}
+
+Bytes host_bytes(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
+                 const Layouts& layouts) {
+  std::array<Bytes, kWordCount<Phase>> held{};
+  for (const Holding& holding : traits.holdings) {
+    if (!applies(holding, problem, candidate)) continue;
+    if (home_of(holding, candidate) != Home::host) continue;
+    const Bytes bytes = on_host(holding, problem, traits, candidate, layouts);
+    for (std::size_t phase = 0; phase < held.size(); ++phase) {
+      if (lives_in(holding, static_cast<Phase>(phase))) held[phase] += bytes;
+    }
+  }
+  return *std::max_element(held.begin(), held.end());
+}
+
+Bytes weights_off_device(const Problem& problem, const TargetTraits& traits,
+                         const Candidate& candidate, const Layouts& layouts) {
+  Bytes bytes;
+  for (const Holding& holding : traits.holdings) {
+    if (holding.account != Account::parameters || !applies(holding, problem, candidate)) continue;
+    if (home_of(holding, candidate) == Home::device) continue;
+    bytes += bytes_of(holding, problem, traits, candidate, layouts);
+  }
+  return bytes;
 }
 
 std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
@@ -186,6 +270,7 @@ std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTrai
   std::vector<std::int64_t> units;
   for (const Holding& holding : traits.holdings) {
     if (!holding.grows || !applies(holding, problem, candidate)) continue;
+    if (home_of(holding, candidate) != Home::device) continue;
     std::vector<std::int64_t> elements(trained.read_by.size());
     for_each_part(holding, candidate, trained, [&](const FlatTensor& tensor, std::int64_t each) {
       elements[static_cast<std::size_t>(tensor.first_unit)] += each;

@@ -24,6 +24,14 @@ std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const T
                                                  const Candidate& candidate,
                                                  const Layouts& layouts);
 
+/// What a rank keeps in its host's memory, in the phase that has most.
+Bytes host_bytes(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
+                 const Layouts& layouts);
+
+/// Weights that a rank keeps off its device, in bytes.
+Bytes weights_off_device(const Problem& problem, const TargetTraits& traits,
+                         const Candidate& candidate, const Layouts& layouts);
+
 /// Of what grows: bytes that the first backward of each unit makes. Empty if nothing grows.
 std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
                                         const Candidate& candidate, const FlatLayout& trained);

@@ -90,6 +90,9 @@ std::string change_text(const Candidate& from, const Candidate& to) {
   if (!(to.recompute == from.recompute)) {
     text += " --recompute " + recompute_text(to.recompute);
   }
+  if (to.offload != from.offload) text += " --offload " + offload_text(to.offload);
+  if (to.offload.to != from.offload.to)
+    text += fmt::format(" --offload-to {}", word(to.offload.to));
   return text.substr(1);
 }
 
@@ -100,6 +103,7 @@ struct Pricer::State {
   TargetTraits traits;
   ParameterCounts parameters;
   Bytes capacity;
+  std::optional<Bytes> host_capacity;
   bool accelerator = false;
   bool grouped = false;
   std::string calibration;
@@ -114,8 +118,32 @@ struct Pricer::State {
     return accelerator ? device_bytes(peak.allocated, preallocated, grouped, v) : peak.allocated;
   }
 
+  int ranks_per_node() const {
+    return std::min(problem.cluster.per_node, problem.cluster.devices());
+  }
+
   bool fits(const Quantities& q) const {
-    return judged(q, peak_terms(q, values), values) <= static_cast<double>(capacity.value);
+    return judged(q, peak_terms(q, values), values) <= static_cast<double>(capacity.value) &&
+           host_room(q).fits;
+  }
+
+  /// Of a node's memory, for what is offloaded. Where none is, or its size is not known, there is
+  /// room.
+  struct HostRoom {
+    bool fits = true;
+    double probability = 1;
+  };
+  HostRoom host_room(const Quantities& q) const {
+    if (q.host == Bytes{} || !host_capacity) return {};
+    const Jet needed = host_bytes_needed(q, ranks_per_node(), jets);
+    const auto limit = static_cast<double>(host_capacity->value);
+    const double sd = needed.a * relative_sd(needed, covariance, 0);
+    return {needed.a <= limit, normal_cdf((limit - needed.a) / sd)};
+  }
+
+  Bytes host_bytes(const Quantities& q) const {
+    if (q.host == Bytes{}) return {};
+    return rounded(host_bytes_needed(q, ranks_per_node(), values));
   }
 
   /// As allocated_bytes, account by account.
@@ -155,21 +183,36 @@ struct Pricer::State {
     return stage;
   }
 
-  /// Account, phase, rank, shortfall, and what would help.
-  std::string reason(const Candidate& candidate, const StageEstimate& stage, int rank) const {
-    const Bytes needed = stage.device_used.value_or(stage.accounts.allocated());
+  /// What would help.
+  std::string remedy(const Candidate& candidate) const {
     QuantityTable table(problem, traits);
     const auto change = smallest_change(problem, traits, candidate, [&](const Candidate& next) {
       return fits(table.quantify(next));
     });
+    if (change) return change_text(candidate, *change) + " would fit";
     return fmt::format(
-        "no room for {} on rank {} in {}: {:.3f} GiB needed, {:.3f} GiB more than the {:.3f} GiB "
-        "that a plan may fill; {}",
-        word(largest_account(stage.accounts)), rank, word(stage.phase), gib(needed),
-        gib(needed - capacity), gib(capacity),
-        change
-            ? change_text(candidate, *change) + " would fit"
-            : "no smaller micro-batch, higher ZeRO stage, other kernel or recomputation would fit");
+        "no smaller micro-batch, higher ZeRO stage, other kernel{} or recomputation would fit",
+        traits.axes.offload.size() > 1 ? ", offload" : "");
+  }
+
+  static std::string shortfall(Bytes needed, Bytes limit) {
+    return fmt::format(
+        "{:.3f} GiB needed, {:.3f} GiB more than the {:.3f} GiB that a plan may fill", gib(needed),
+        gib(needed - limit), gib(limit));
+  }
+
+  /// Account, phase, rank, shortfall, and what would help.
+  std::string reason(const Candidate& candidate, const StageEstimate& stage, int rank) const {
+    const Bytes needed = stage.device_used.value_or(stage.accounts.allocated());
+    return fmt::format("no room for {} on rank {} in {}: {}; {}",
+                       word(largest_account(stage.accounts)), rank, word(stage.phase),
+                       shortfall(needed, capacity), remedy(candidate));
+  }
+
+  std::string host_reason(const Candidate& candidate, Bytes needed) const {
+    return fmt::format("no room for offload {} in a node's memory, of its {} ranks: {}; {}",
+                       offload_text(candidate.offload), ranks_per_node(),
+                       shortfall(needed, *host_capacity), remedy(candidate));
   }
 };
 
@@ -180,6 +223,7 @@ Pricer::Pricer(const Problem& problem, const TargetTraits& traits, const Calibra
   s.traits = traits;
   s.parameters = parameter_counts(problem.model);
   s.capacity = capacity(problem);
+  s.host_capacity = host_capacity(problem);
   s.accelerator = problem.cluster.device.kind == DeviceKind::cuda;
   s.grouped = problem.cluster.devices() > 1;
   s.calibration = calibration_id(calibration);
@@ -201,15 +245,16 @@ Figures Pricer::figures(const Quantities& quantities) const {
   const Jet time = time_terms(quantities, s.problem.cluster, s.jets).total();
   const auto limit = static_cast<double>(s.capacity.value);
   const double judged_sd = judged.a * relative_sd(judged, s.covariance, s.memory_noise);
+  const State::HostRoom host = s.host_room(quantities);
   return {
       .allocated = rounded(peak.allocated.a),
       .judged = rounded(judged.a),
       .phase = peak.phase->phase,
-      .fits = judged.a <= limit,
+      .fits = judged.a <= limit && host.fits,
       .step_time = Seconds{time.a},
       .memory_rel = relative_sd(peak.allocated, s.covariance, s.memory_noise),
       .time_rel = relative_sd(time, s.covariance, s.time_noise),
-      .fit_probability = normal_cdf((limit - judged.a) / judged_sd),
+      .fit_probability = normal_cdf((limit - judged.a) / judged_sd) * host.probability,
   };
 }
 
@@ -227,13 +272,14 @@ Estimate Pricer::estimate(const Candidate& candidate, const Quantities& q) const
   estimate.peak_stage = static_cast<int>(peak.stage);
   estimate.peak_rank = rank_at(candidate, {0, 0, estimate.peak_stage});
   estimate.loaded = q.stages[peak.stage].loaded;
+  estimate.host_bytes = s.host_bytes(q);
   estimate.wall = wall_of(estimate.peak().accounts);
   estimate.time = {.compute = Seconds{time.compute},
                    .recompute = Seconds{time.recompute},
                    .communication = Seconds{time.communication},
                    .bubble = Seconds{time.bubble},
                    .optimizer = Seconds{time.optimizer},
-                   .offload = {}};
+                   .offload = Seconds{time.offload}};
   estimate.step_time = estimate.time.total();
   const double ranks_per_replica = static_cast<double>(candidate.world()) / candidate.dp;
   const auto tokens = static_cast<double>(candidate.micro_batch * s.problem.workload.seq);
@@ -249,7 +295,9 @@ Estimate Pricer::estimate(const Candidate& candidate, const Quantities& q) const
   if (!figures.fits) {
     estimate.verdict = Verdict::too_large;
     if (s.problem.workload.job != Job::inference) {  // serving.cpp has another
-      estimate.reason = s.reason(candidate, estimate.peak(), estimate.peak_rank);
+      const bool on_device = figures.judged > s.capacity;
+      estimate.reason = on_device ? s.reason(candidate, estimate.peak(), estimate.peak_rank)
+                                  : s.host_reason(candidate, estimate.host_bytes);
     }
   }
   return estimate;

@@ -14,8 +14,8 @@ namespace planwright::estimator {
 
 template <class T>
 struct TimeTerms {
-  T compute, recompute, communication, bubble, optimizer;
-  T total() const { return compute + recompute + communication + bubble + optimizer; }
+  T compute, recompute, communication, bubble, optimizer, offload;
+  T total() const { return compute + recompute + communication + bubble + optimizer + offload; }
 };
 
 /// Products: flops / rate, and once more the time in which a micro-batch of `half_tokens` would do
@@ -76,12 +76,21 @@ T exposed(const T& communication, const T& work, const Values<T>& v) {
 /// One stage's time, bubble apart: `micro` of one micro-batch, the rest once per step.
 template <class T>
 struct StageTime {
-  T compute, recompute, communication;  ///< of one micro-batch
-  T step_compute, step_communication, optimizer;
+  T compute, recompute, communication, offload;  ///< of one micro-batch
+  T step_compute, step_communication, optimizer, step_offload;
 
-  T micro() const { return compute + recompute + communication; }
-  T step() const { return step_compute + step_communication + optimizer; }
+  T micro() const { return compute + recompute + communication + offload; }
+  T step() const { return step_compute + step_communication + optimizer + step_offload; }
 };
+
+/// Over PCIe beside the passes, and once per step by itself; then the host steps.
+template <class T>
+void add_offload_time(const OffloadQuantities& o, const Values<T>& v, StageTime<T>& time) {
+  const T moved = o.moved * v[Term::state_factor] / v[Term::host_link];
+  time.offload = exposed(moved, T(time.compute + time.recompute), v);
+  time.step_offload = o.moved_each_step * v[Term::state_factor] / v[Term::host_link];
+  time.optimizer += o.optimizer_bytes * v[Term::state_factor] / v[Term::host_optimizer_rate];
+}
 
 template <class T>
 StageTime<T> stage_time(const StageQuantities& s, double tokens, const ClusterSpec& cluster,
@@ -91,10 +100,13 @@ StageTime<T> stage_time(const StageQuantities& s, double tokens, const ClusterSp
   StageTime<T> time{forward + backward,
                     work_time(s.recompute, tokens, v),
                     messages_time(s.waited, cluster, v),
+                    v[Term::matrix_rate] * 0.0,
                     work_time(s.step, tokens, v) * v[Term::state_factor],
                     messages_time(s.messages, cluster, v),
                     s.optimizer_bytes * v[Term::state_factor] / v[Term::optimizer_rate] +
-                        s.optimizer_launches * v[Term::kernel_overhead]};
+                        s.optimizer_launches * v[Term::kernel_overhead],
+                    v[Term::matrix_rate] * 0.0};
+  if (s.offload.any()) add_offload_time(s.offload, v, time);
   if (!s.beside.empty()) {
     time.communication +=
         exposed(messages_time(s.beside, cluster, v), T(time.compute + time.recompute), v);
@@ -121,9 +133,12 @@ TimeTerms<T> time_terms(const Quantities& q, const ClusterSpec& cluster, const V
       slowest = time;
     }
   }
-  return {m * slowest->compute + slowest->step_compute, m * slowest->recompute,
-          m * slowest->communication + slowest->step_communication, all_micro - slowest->micro(),
-          slowest->optimizer};
+  return {m * slowest->compute + slowest->step_compute,
+          m * slowest->recompute,
+          m * slowest->communication + slowest->step_communication,
+          all_micro - slowest->micro(),
+          slowest->optimizer,
+          m * slowest->offload + slowest->step_offload};
 }
 
 /// The largest instant of a step.
@@ -209,6 +224,13 @@ T fragmentation_bytes(const T& allocated, double preallocated, const Values<T>& 
 template <class T>
 T context_bytes(bool grouped, const Values<T>& v) {
   return v[Term::device_context] + (grouped ? 1.0 : 0.0) * v[Term::communicator];
+}
+
+/// Of a node's memory: what its ranks keep there, and their processes.
+template <class T>
+T host_bytes_needed(const Quantities& q, int ranks, const Values<T>& v) {
+  return static_cast<double>(q.host.value) * v[Term::state_factor] +
+         static_cast<double>(ranks) * v[Term::host_process];
 }
 
 /// All that an accelerator must hold.

@@ -10,6 +10,7 @@
 #include "estimator/devices.h"
 #include "estimator/holdings.h"
 #include "estimator/messages.h"
+#include "estimator/offload.h"
 #include "estimator/spec/flat_layout.h"
 #include "estimator/spec/rank_grid.h"
 #include "estimator/spec/recompute_plan.h"
@@ -90,7 +91,7 @@ void require_expressed(const Candidate& c, KernelSet kernels) {
   require(c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b, "schedule");
   require(c.micro_batch >= 1 && c.dp >= 1, "batch");
   require(c.recompute.kind != RecomputeKind::op && c.recompute.modules.empty(), "recompute");
-  require(c.offload == Offload{}, "offload");
+  require(!c.offload.activations, "offload");
 }
 
 StageRow stage_row(const StageStep& step) {
@@ -317,6 +318,7 @@ struct QuantityTable::Rows {
     q.optimizer_bytes =
         static_cast<double>(flat.shard_numel()) * optimizer_bytes_each(problem.workload);
     q.optimizer_launches = static_cast<double>(flat.buckets.size());
+    add_offload(q, {problem, traits, c, both, sharding});
     add_messages(q, {problem, c, part, shape, flat, both.frozen,
                      traits.transport(problem.cluster.device.kind), traits.overlaps(c), sharding});
     return q;
@@ -349,6 +351,7 @@ Quantities QuantityTable::quantify(const Candidate& candidate) {
   q.tokens = static_cast<double>(candidate.micro_batch * problem.workload.seq);
   q.transport = rows_->traits.transport(problem.cluster.device.kind);
   q.model_flops = rows_->flops_per_token * q.tokens * q.micro_batches;
+  q.host = fullest_host(problem, candidate, q.stages);
   return q;
 }
 

@@ -55,6 +55,16 @@ struct Messages {
   int link = 0;  ///< index into ClusterSpec::links, the innermost that spans the ranks
 };
 
+/// What a rank keeps in its host's memory, and what goes to and fro.
+struct OffloadQuantities {
+  Bytes held{};
+  double moved = 0;            ///< bytes, of one micro-batch
+  double moved_each_step = 0;  ///< bytes, once per step
+  double optimizer_bytes = 0;  ///< read and written by the optimizer on the host, per step
+
+  bool any() const { return held.value > 0; }
+};
+
 /// One stage's worst rank; all its ranks are alike.
 struct StageQuantities {
   std::array<PhaseBytes, kWordCount<Phase>> phases;  ///< in the order of Phase
@@ -68,6 +78,7 @@ struct StageQuantities {
   Work step;                   ///< once per step, whatever the micro-batches
   double optimizer_bytes = 0;  ///< read and written by the optimizer, per step
   double optimizer_launches = 0;
+  OffloadQuantities offload;
   /// Once per step: after the last backward, and beside it.
   std::vector<Messages> messages, beside_last_backward;
 };
@@ -79,6 +90,7 @@ struct Quantities {
   std::vector<StageQuantities> stages;
   double micro_batches = 1;  ///< per step and rank
   double tokens = 0;         ///< of one micro-batch, as the kernels have them
+  Bytes host{};              ///< of what the fullest node's ranks keep in its memory
   Transport transport = Transport::gloo;
 
   /// What a step of all ranks of one replica is worth, recomputation not counted: 6 N + 12 L a s

@@ -56,10 +56,22 @@ std::vector<AttentionKernel> attentions(const Candidate& candidate) {
   return {candidate.attention, AttentionKernel::flash};
 }
 
+/// Its own, then those that hold more on the host, and on the disk.
+std::vector<Offload> offloads(const TargetTraits& traits, const Candidate& candidate) {
+  const auto moved = [](const Offload& o) { return o.optimizer + o.params + o.activations; };
+  std::vector<Offload> more{candidate.offload};
+  for (const Offload& offload : traits.axes.offload) {
+    const bool further = offload.to > candidate.offload.to && moved(offload) > 0;
+    const bool wider = moved(offload) > moved(candidate.offload);
+    if (wider || (further && moved(offload) == moved(candidate.offload))) more.push_back(offload);
+  }
+  return more;
+}
+
 int changes(const Candidate& from, const Candidate& to) {
   return (from.zero != to.zero) + (from.micro_batch != to.micro_batch) +
          (from.recompute == to.recompute ? 0 : 1) + (from.loss != to.loss) +
-         (from.attention != to.attention);
+         (from.offload == to.offload ? 0 : 1) + (from.attention != to.attention);
 }
 
 /// Every combination, the values that cost the least time turning fastest.
@@ -76,6 +88,7 @@ std::vector<Candidate> neighbours_of(const Problem& problem, const TargetTraits&
     }
     all = std::move(expanded);
   };
+  expand(&Candidate::offload, offloads(traits, candidate));
   expand(&Candidate::recompute, recomputes(traits, candidate));
   expand(&Candidate::micro_batch, micro_batches(problem, candidate));
   expand(&Candidate::zero, zero_stages(traits, candidate));

@@ -135,6 +135,15 @@ std::vector<LossKernel> free_loss(const Problem& problem, const SupportedAxes& a
   return losses;
 }
 
+/// To the memory of a host that is not the devices' own; a disk has to be asked for, as it needs a
+/// folder.
+std::vector<Offload> free_offload(const Problem& problem, const SupportedAxes& axes) {
+  if (problem.cluster.device.kind != DeviceKind::cuda) return {Offload{}};
+  std::vector<Offload> offloads = axes.offload;
+  std::erase_if(offloads, [](const Offload& o) { return o.to == OffloadTo::nvme; });
+  return offloads;
+}
+
 Candidates expand_techniques(Candidates all, const Problem& problem, const SupportedAxes& axes,
                              const std::vector<Rule>& rules, const SpaceRequest& request) {
   all = expand(all, &Candidate::sp, [&](const Candidate& candidate) {
@@ -148,7 +157,7 @@ Candidates expand_techniques(Candidates all, const Problem& problem, const Suppo
                                                : axes.schedule);
   });
   all = expand(all, &Candidate::recompute, request.recompute, axes.recompute);
-  all = expand(all, &Candidate::offload, request.offload, axes.offload);
+  all = expand(all, &Candidate::offload, request.offload, free_offload(problem, axes));
   all = expand(all, &Candidate::attention, [&](const Candidate& candidate) {
     return canonical(request.attention.empty() ? free_attention(problem, axes, rules, candidate)
                                                : request.attention);

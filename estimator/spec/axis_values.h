@@ -23,7 +23,9 @@ int order_key(Enum value) { return static_cast<int>(value); }
 inline std::string axis_text(int value) { return std::to_string(value); }
 inline std::string axis_text(bool value) { return value ? "on" : "off"; }
 inline std::string axis_text(const Recompute& value) { return recompute_text(value); }
-inline std::string axis_text(const Offload& value) { return offload_text(value); }
+inline std::string axis_text(const Offload& value) {
+  return offload_text(value) + (value.to == OffloadTo::nvme ? " to nvme" : "");
+}
 template <class Enum>
 requires std::is_enum_v<Enum> std::string axis_text(Enum value) { return std::string(word(value)); }
 

@@ -48,7 +48,7 @@ struct Estimate {
   int peak_stage = 0;                 ///< index into `stages`
   std::vector<StageEstimate> stages;  ///< empty when invalid
   Ledger loaded;                      ///< after the model and its optimizer states are made
-  Bytes host_bytes;
+  Bytes host_bytes;  ///< of the fullest node, by what is offloaded; 0 where nothing is
   Wall wall = Wall::stays;
   Seconds step_time;
   TimeSplit time;

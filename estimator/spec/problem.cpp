@@ -13,11 +13,22 @@ std::string problem_hash(const Problem& problem) {
   return sha256_hex(canonical_text(json_io::encode(problem, json_io::Form::hashed)));
 }
 
-Bytes capacity(const Problem& problem) {
-  const Bytes memory = problem.cluster.device.memory;
-  const Headroom& headroom = problem.workload.headroom;
+namespace {
+
+Bytes less_headroom(Bytes memory, const Headroom& headroom) {
   const double free = std::ceil(static_cast<double>(memory.value) * headroom.fraction);
   return std::max(Bytes{}, memory - Bytes{static_cast<std::int64_t>(free)} - headroom.bytes);
+}
+
+}  // namespace
+
+Bytes capacity(const Problem& problem) {
+  return less_headroom(problem.cluster.device.memory, problem.workload.headroom);
+}
+
+std::optional<Bytes> host_capacity(const Problem& problem) {
+  if (!problem.cluster.host_memory) return std::nullopt;
+  return less_headroom(*problem.cluster.host_memory, problem.workload.headroom);
 }
 
 std::int64_t accumulation(const Problem& problem, const Candidate& candidate) {

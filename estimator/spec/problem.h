@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "estimator/spec/cluster_spec.h"
@@ -31,6 +32,9 @@ std::string problem_hash(const Problem& problem);
 
 /// Device memory that a plan may fill: the device's less the headroom.
 Bytes capacity(const Problem& problem);
+
+/// The same of a node's memory; nullopt where it is not known.
+std::optional<Bytes> host_capacity(const Problem& problem);
 
 /// The target that is any training script: launcher/targets/command.
 constexpr const char* kCommandTarget = "command";

@@ -42,6 +42,12 @@ Rule recompute_supported(const std::vector<Recompute>& values) {
   return rule;
 }
 
+Rule offload_supported(const std::vector<Offload>& values) {
+  Rule rule = supported("offload", &Candidate::offload, values);
+  rule.text += " to {offload_to}";
+  return rule;
+}
+
 std::vector<Rule> axis_rules(const SupportedAxes& axes) {
   std::vector<Rule> rules{supported("tp", &Candidate::tp, axes.tp),
                           supported("pp", &Candidate::pp, axes.pp),
@@ -54,7 +60,7 @@ std::vector<Rule> axis_rules(const SupportedAxes& axes) {
                           supported("sp", &Candidate::sp, axes.sp),
                           supported("schedule", &Candidate::schedule, axes.schedule),
                           recompute_supported(axes.recompute),
-                          supported("offload", &Candidate::offload, axes.offload),
+                          offload_supported(axes.offload),
                           supported("attention", &Candidate::attention, axes.attention),
                           supported("loss", &Candidate::loss, axes.loss)};
   for (Rule& rule : rules) {

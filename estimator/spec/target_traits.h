@@ -30,6 +30,7 @@ enum class HoldingOf {
   quantisation,       ///< scales and the like of those, in bytes
   trained_tensors,    ///< each trained tensor; of a fused matrix each of its parts
   largest_tensor,     ///< those of the largest trained one; of a fused matrix the largest part's
+  largest_unit,       ///< of the unit that has most, trained or frozen (ModelPart)
   bucket,             ///< a bucket's elements (TargetTraits::bucket_elements), whatever the model
   filled_bucket,      ///< the same, or every trained parameter where those are fewer
   rope_table,         ///< cosine and sine, seq × head_dim / 2 each (none with learned positions)
@@ -46,6 +47,9 @@ enum class ShardedBy {
   each_tensor,  ///< each tensor, fused ones part by part, into equal parts
   each_row,     ///< each tensor's rows, of fused ones part by part
 };
+
+/// Where a rank keeps a holding: on its device, in its host's memory, or on a disk of the host's.
+enum class Home { device, host, disk };
 
 /// A tensor, or a family of tensors, that a target keeps from one phase to another. Data, so that
 /// someone who knows the target can check it line by line.
@@ -64,6 +68,10 @@ struct Holding {
   /// Gradients that a step's first backward makes tensor by tensor, and that are whole from then
   /// on; `from` is backward.
   bool grows = false;
+  Home (*home)(const Candidate&) = nullptr;  ///< null: on the device
+  /// At home in the host's memory it is page-locked: torch rounds each allocation up to a power of
+  /// two of bytes. By rows each tensor is one, else all that the holding is.
+  bool pinned = false;
 };
 
 /// Whose order of allocations a step follows (estimator/liveness). in_place: docs/runtime.md;

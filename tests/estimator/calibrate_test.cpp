@@ -343,7 +343,8 @@ TEST(PriorCalibration, HasOnlyTheCoefficientsThatApply) {
     Problem problem = fake_problem(tiny_llama(), each.devices, each.precision);
     problem.cluster.device.kind = each.kind;
     const Calibration prior = prior_calibration(problem, fake_traits(), std::nullopt);
-    std::vector<Term> absent{Term::work_factor, Term::activation_factor, Term::state_factor};
+    std::vector<Term> absent{Term::work_factor, Term::activation_factor,   Term::state_factor,
+                             Term::host_link,   Term::host_optimizer_rate, Term::host_process};
     absent.insert(absent.end(), each.absent.begin(), each.absent.end());
     EXPECT_EQ(prior.coefficients.size(), kTermCount - absent.size());
     for (const Term term : absent) {
@@ -351,6 +352,20 @@ TEST(PriorCalibration, HasOnlyTheCoefficientsThatApply) {
                                [&](const Coefficient& c) { return c.name == word(term); }));
     }
   }
+}
+
+TEST(PriorCalibration, KnowsTheHostWhereSomethingCanBeOffloaded) {
+  Problem problem = fake_problem(tiny_llama(), 8, Precision::bf16);
+  problem.cluster.device.kind = DeviceKind::cuda;
+  TargetTraits traits = fake_traits();
+  traits.axes.offload = {Offload{}, {.optimizer = true}};
+  const auto rate = [&](Term term) {
+    return values_of(prior_calibration(problem, traits, std::nullopt))[term];
+  };
+  EXPECT_GT(rate(Term::host_optimizer_rate), 1e9);
+  EXPECT_GT(rate(Term::host_process), 1e9);
+  problem.cluster.pcie = BytesPerSecond{50e9};
+  EXPECT_NEAR(rate(Term::host_link), 40e9, 1e6) << "0.8 of the sheet";
 }
 
 TEST(PriorCalibration, OfSomebodyElsesKernelsHasFactorsAndOfAnUnknownModelWideOnes) {

@@ -17,6 +17,8 @@ ShardedBy whole(const Candidate&) { return ShardedBy::nothing; }
 ShardedBy in_a_row(const Candidate&) { return ShardedBy::data_ranks; }
 ShardedBy by_tensors(const Candidate&) { return ShardedBy::each_tensor; }
 ShardedBy by_rows(const Candidate&) { return ShardedBy::each_row; }
+Home host(const Candidate&) { return Home::host; }
+Home disk(const Candidate&) { return Home::disk; }
 bool is_norm(const FlatTensor& t) { return t.tensor.shape.size() == 1; }
 
 /// The tiny Llama kind with one holding of one byte an element, in the account `optimizer`.
@@ -32,6 +34,10 @@ struct OneHolding {
   std::int64_t at(Phase phase) const {
     const auto held = held_bytes(problem, traits, candidate, {trained, frozen, {}});
     return held[static_cast<std::size_t>(phase)].allocated().value;
+  }
+
+  std::int64_t on_host() const {
+    return host_bytes(problem, traits, candidate, {trained, frozen, {}}).value;
   }
 
   TargetTraits traits;
@@ -137,6 +143,45 @@ Holding growing(ShardedBy (*by)(const Candidate&) = whole) {
   holding.from = Phase::backward;
   holding.grows = true;
   return holding;
+}
+
+TEST(HostBytes, AreThoseThatAreAtHomeThere) {
+  Holding holding = of(HoldingOf::trained);
+  EXPECT_EQ(OneHolding(holding).on_host(), 0);
+  holding.home = host;
+  EXPECT_EQ(OneHolding(holding).on_host(), 12888);
+  EXPECT_EQ(OneHolding(holding).at(Phase::load), 0);
+  holding.home = disk;
+  EXPECT_EQ(OneHolding(holding).on_host(), 0);
+  EXPECT_EQ(OneHolding(holding).at(Phase::load), 0);
+}
+
+/// 2^14 for all of them; of the five norms one by one 32 for 24 each.
+TEST(HostBytes, ThatArePageLockedArePowersOfTwo) {
+  Holding holding = of(HoldingOf::trained);
+  holding.home = host;
+  holding.pinned = true;
+  EXPECT_EQ(OneHolding(holding).on_host(), 16384);
+  Holding norms = of(HoldingOf::trained, by_rows);
+  norms.takes = is_norm;
+  norms.home = host;
+  norms.pinned = true;
+  EXPECT_EQ(OneHolding(norms).on_host(), 5 * 32);
+}
+
+TEST(HostBytes, AreOfThePhaseThatHasMost) {
+  Holding early = of(HoldingOf::trained), late = early;
+  early.home = late.home = host;
+  early.to = Phase::forward;
+  late.from = Phase::optimizer;
+  OneHolding both(early);
+  both.traits.holdings.push_back(late);
+  EXPECT_EQ(both.on_host(), 12888);
+}
+
+/// A block has most, 5232 of the 12888; the head with the final norm has 1224.
+TEST(HeldBytes, OfTheLargestUnitAreABlocks) {
+  EXPECT_EQ(OneHolding(of(HoldingOf::largest_unit)).at(Phase::load), 5232);
 }
 
 TEST(GrowingBytes, AreThoseOfEachUnit) {

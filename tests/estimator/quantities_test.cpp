@@ -258,7 +258,7 @@ TEST(QuantityTable, RefusesWhatItsScriptsDoNotExpress) {
   inexpressible[1].schedule = Schedule::zero_bubble;
   inexpressible[2].recompute.kind = RecomputeKind::op;
   inexpressible[3].recompute = {RecomputeKind::selective, 0, {"mlp"}};
-  inexpressible[4].offload.optimizer = true;
+  inexpressible[4].offload.activations = true;
   for (const Candidate& candidate : inexpressible) {
     EXPECT_THROW(quantify(problem, fake_traits(), candidate), std::logic_error)
         << describe(candidate);

@@ -37,6 +37,16 @@ TEST_F(SmallestChange, PrefersShardingThenASmallerMicroBatchThenRecomputation) {
             data_parallel(2, 1, 2));
 }
 
+TEST_F(SmallestChange, OffloadsWhatNothingElseMakesFit) {
+  traits.axes.offload = {Offload{}, {.optimizer = true}, {.optimizer = true, .params = true}};
+  const auto found =
+      from(data_parallel(2, 0, 4), [](const Candidate& c) { return c.offload.optimizer; });
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->offload.params);
+  EXPECT_EQ(from(data_parallel(2, 0, 4), [](const Candidate&) { return true; }),
+            data_parallel(2, 1, 4));
+}
+
 TEST_F(SmallestChange, FirstTriesKernelsThatHoldLess) {
   traits.axes.loss = {LossKernel::plain, LossKernel::fused, LossKernel::chunked};
   traits.axes.attention = {AttentionKernel::flash, AttentionKernel::eager};

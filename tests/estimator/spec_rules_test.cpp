@@ -40,7 +40,7 @@ TEST(BrokenRule, SaysWhatIsWrongAndWhatToDoAboutIt) {
       {"sp_supported", [](Problem&, Candidate& c) { c.sp = true; }, "fake does not support sp on",
        "use sp off"},
       {"offload_supported", [](Problem&, Candidate& c) { c.offload.optimizer = true; },
-       "fake does not support offload optimizer", "use offload none"},
+       "fake does not support offload optimizer to cpu", "use offload none"},
       {"knobs_supported",
        [](Problem&, Candidate& c) {
          c.knobs = {{"overlap", "maybe"}};

@@ -83,6 +83,7 @@ TargetTraits states(const std::string& name, const std::string& version, const U
   TargetTraits traits = stand_in_traits(name, version);
   traits.holdings = holdings(use);
   traits.axes.zero = {0, 1, 2, 3};
+  traits.axes.offload = deepspeed::offloads();
   traits.recipe = [](Precision precision) {
     return precision == Precision::fp64 ? std::nullopt : torch_recipe(precision);
   };

@@ -18,6 +18,7 @@ TargetTraits make_traits() {
       states("accelerate", "1.15.0", {.under_deepspeed = under_deepspeed, .fsdp1 = under_fsdp1});
   traits.rules = joined({emit_rules(),
                          estimable_models(true),
+                         estimable_offload(),
                          estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,
                                                OptimizerKind::sgd, OptimizerKind::adafactor}),
                          {estimable_types(traits.recipe, false, true)}});

@@ -24,6 +24,10 @@ constexpr const char* kBf16 = "deepspeedai/DeepSpeed deepspeed/runtime/bf16_opti
 constexpr const char* kEngine = "deepspeedai/DeepSpeed deepspeed/runtime/engine.py @ 0.19.8";
 constexpr const char* kAdam = "deepspeedai/DeepSpeed deepspeed/ops/adam/fused_adam.py @ 0.19.8";
 constexpr const char* kTorchAdam = "pytorch/pytorch torch/optim/adam.py @ v2.11.0";
+constexpr const char* kSwapper =
+    "deepspeedai/DeepSpeed deepspeed/runtime/swap_tensor/optimizer_utils.py @ 0.19.8";
+constexpr const char* kParamSwapper =
+    "deepspeedai/DeepSpeed deepspeed/runtime/swap_tensor/partitioned_param_swapper.py @ 0.19.8";
 constexpr const char* kLion = "deepspeedai/DeepSpeed deepspeed/ops/lion/fused_lion.py @ 0.19.8";
 
 /// Elements of zero 0's bucket: MEMORY_OPT_ALLREDUCE_SIZE of engine.py.
@@ -32,6 +36,10 @@ constexpr std::int64_t kPlainBucket = 500'000'000;
 constexpr std::int64_t kSubGroup = 1'000'000'000;
 constexpr std::int64_t kPersistent = 100'000;
 constexpr std::int64_t kReuse = 1'000'000'000;
+/// Of offload to a disk, which zero_optimization leaves at DeepSpeed's defaults. Source:
+/// deepspeed/runtime/zero/offload_config.py: buffer_count of each, max_in_cpu, buffer_size.
+constexpr std::int64_t kStateBuffers = 4, kWeightBuffers = 5;
+constexpr std::int64_t kWeightsInMemory = 1'000'000'000, kWeightBuffer = 100'000'000;
 
 constexpr Phase kLoad = Phase::load;
 constexpr Phase kForward = Phase::forward;
@@ -45,6 +53,20 @@ std::int64_t stepped(const PrecisionRecipe& r) { return bytes_of(r.master.value_
 std::int64_t state(const PrecisionRecipe& r) { return bytes_of(r.state); }
 std::int64_t two_states(const PrecisionRecipe& r) { return 2 * bytes_of(r.state); }
 std::int64_t scalar(const PrecisionRecipe&) { return 4; }
+std::int64_t state_buffers(const PrecisionRecipe& r) { return kStateBuffers * stepped(r); }
+std::int64_t weight_buffers(const PrecisionRecipe& r) {
+  return kWeightBuffers * kWeightBuffer * weight(r);
+}
+
+Home home_of(bool offloaded, OffloadTo to) {
+  if (!offloaded) return Home::device;
+  return to == OffloadTo::nvme ? Home::disk : Home::host;
+}
+Home weights_home(const Candidate& c) { return home_of(c.offload.params, c.offload.to); }
+Home states_home(const Candidate& c) { return home_of(c.offload.optimizer, c.offload.to); }
+/// What stays in memory whatever the states are kept on.
+Home beside_states(const Candidate& c) { return c.offload.optimizer ? Home::host : Home::device; }
+Home on_host(const Candidate&) { return Home::host; }
 
 ShardedBy whole(const Candidate&) { return ShardedBy::nothing; }
 ShardedBy flat(const Candidate&) { return ShardedBy::data_ranks; }
@@ -67,7 +89,11 @@ struct Case {
   bool accumulates() const { return accumulation(problem, candidate) > 1; }
   bool has(OptimizerKind kind) const { return problem.workload.optimizer == kind; }
   /// bf16 that is summed in fp32 has a class of its own.
-  bool in_bf16_optimizer() const { return at(1) && wide_sums() && types.compute == DType::bf16; }
+  bool in_bf16_optimizer() const {
+    return at(1) && wide_sums() && types.compute == DType::bf16 && !steps_on_host();
+  }
+  bool steps_on_host() const { return candidate.offload.optimizer; }
+  bool to_disk() const { return candidate.offload.to == OffloadTo::nvme; }
   bool in_fused_optimizer() const { return narrow() && cuda() && has(OptimizerKind::adamw); }
   bool in_flat_optimizer() const { return (at(1) || at(2)) && !in_bf16_optimizer(); }
 };
@@ -79,14 +105,24 @@ bool zero0_reduces(const Case& c) { return c.at(0) && c.candidate.dp > 1 && !c.n
 bool zero1_narrow(const Case& c) { return c.at(1) && !c.wide_sums(); }
 bool zero1_wide(const Case& c) { return c.at(1) && c.wide_sums() && !c.in_bf16_optimizer(); }
 bool zero2(const Case& c) { return c.at(2); }
-bool zero2_narrow(const Case& c) { return c.at(2) && !c.wide_sums(); }
-bool zero2_wide(const Case& c) { return c.at(2) && c.wide_sums(); }
+bool zero2_narrow(const Case& c) { return c.at(2) && !c.wide_sums() && !c.steps_on_host(); }
+bool zero2_wide(const Case& c) { return c.at(2) && c.wide_sums() && !c.steps_on_host(); }
 bool zero2_adds(const Case& c) { return zero2_narrow(c) && c.accumulates(); }
 bool zero3(const Case& c) { return c.at(3); }
-bool zero3_narrow(const Case& c) { return c.at(3) && c.narrow() && !c.wide_sums(); }
-bool flattens(const Case& c) { return c.narrow() && (zero1_narrow(c) || zero2_narrow(c)); }
+bool zero3_narrow(const Case& c) {
+  return c.at(3) && c.narrow() && !c.wide_sums() && !c.steps_on_host();
+}
+bool zero3_steps(const Case& c) { return c.at(3) && !c.steps_on_host(); }
+bool keeps_own_part(const Case& c) { return zero1_narrow(c) && !c.steps_on_host(); }
+bool flattens(const Case& c) { return c.narrow() && (keeps_own_part(c) || zero2_narrow(c)); }
+bool flat_on_host(const Case& c) { return c.in_flat_optimizer() && c.steps_on_host(); }
+bool flat_adds_on_host(const Case& c) { return flat_on_host(c) && c.accumulates(); }
+bool steps_flat_part(const Case& c) { return c.in_flat_optimizer() && !c.steps_on_host(); }
+bool zero3_on_host(const Case& c) { return c.at(3) && c.steps_on_host() && !c.to_disk(); }
+bool states_on_disk(const Case& c) { return c.at(3) && c.steps_on_host() && c.to_disk(); }
+bool offloads_weights(const Case& c) { return c.candidate.offload.params; }
+bool weights_on_disk(const Case& c) { return offloads_weights(c) && c.to_disk(); }
 bool in_bf16_optimizer(const Case& c) { return c.in_bf16_optimizer(); }
-bool in_flat_optimizer(const Case& c) { return c.in_flat_optimizer(); }
 bool has_buffer(const Case& c) { return c.in_flat_optimizer() && !zero1_wide(c); }
 bool has_second_buffer(const Case& c) { return has_buffer(c) && overlaps(c.candidate); }
 bool has_master(const Case& c) { return c.narrow() || c.at(1) || c.at(2); }
@@ -115,20 +151,60 @@ struct Row {
   bool grows = false;
   std::int64_t at_most = 0;
   bool (*takes)(const FlatTensor&) = nullptr;
+  Home (*home)(const Candidate&) = nullptr;
+  bool pinned = false;
+
+  Row at(Home (*where)(const Candidate&), bool page_locked) const {
+    Row row = *this;
+    row.home = where;
+    row.pinned = page_locked;
+    return row;
+  }
 };
+
+/// Offload, where the Adam of the host steps. Buffers of one tensor each that are there for good;
+/// each micro-batch's gradients go into the own part, in fp32, through a sum of their own type.
+std::vector<Row> offload_rows() {
+  using enum Account;
+  using enum HoldingOf;
+  const Row rows[] = {
+      // account    of      bytes   by          from   to    when     source
+      {optimizer, trained, weight, flat, kLoad, kEnd, flat_on_host, kZero12},
+      {gradients, trained, stepped, flat, kLoad, kEnd, flat_on_host, kZero12},
+      {gradients, trained, weight, flat, kLoad, kEnd, flat_adds_on_host, kZero12},
+      {staging, largest_tensor, weight, whole, kLoad, kEnd, flat_on_host, kZero12},
+      {gradients, trained, stepped, tensors, kLoad, kEnd, zero3_on_host, kZero3},
+      // A disk's buffers are for the largest sub-group, and some weights stay in memory.
+      {staging, trained, state_buffers, tensors, kLoad, kEnd, states_on_disk, kSwapper, kAtOnce,
+       kSubGroup},
+      {staging, trained, weight, tensors, kLoad, kEnd, weights_on_disk, kZero3, kAtOnce,
+       kWeightsInMemory},
+      {staging, step_counters, weight_buffers, whole, kLoad, kEnd, weights_on_disk, kParamSwapper},
+  };
+  std::vector<Row> all;
+  for (const Row& row : rows) all.push_back(row.at(on_host, true));
+  all.push_back({staging, largest_tensor, weight, whole, kLoad, kEnd, flat_on_host, kZero12});
+  all.push_back(
+      {staging, largest_unit, weight, tensors, kForward, kBackward, offloads_weights, kOffload});
+  return all;
+}
 
 const std::vector<Row>& rows() {
   using enum Account;
   using enum HoldingOf;
   static const std::vector<Row> kRows{
       // account    of      bytes   by          from   to    when     source
-      {parameters, trained, weight, with_three, kLoad, kEnd, nullptr, kZero12},
-      {parameters, frozen, weight, with_three, kLoad, kEnd, nullptr, kZero3},
+      Row{parameters, trained, weight, with_three, kLoad, kEnd, nullptr, kZero12}.at(weights_home,
+                                                                                     true),
+      Row{parameters, frozen, weight, with_three, kLoad, kEnd, nullptr, kZero3}.at(weights_home,
+                                                                                   true),
       {parameters, trained, weight, whole, kLoad, kBackward, zero3, kOffload, kAtOnce, 0,
        stays_gathered},
-      {optimizer, trained, stepped, with_one, kLoad, kEnd, has_master, kZero12},
-      {optimizer, trained, two_states, with_one, kLoad, kEnd, is_adamw, kAdam},
-      {optimizer, trained, state, with_one, kLoad, kEnd, is_lion, kLion},
+      Row{optimizer, trained, stepped, with_one, kLoad, kEnd, has_master, kZero12}.at(states_home,
+                                                                                      true),
+      Row{optimizer, trained, two_states, with_one, kLoad, kEnd, is_adamw, kAdam}.at(states_home,
+                                                                                     false),
+      Row{optimizer, trained, state, with_one, kLoad, kEnd, is_lion, kLion}.at(states_home, false),
       // On CPUs torch's Adam takes FusedAdam's place, tensor by tensor or over the flat part: it
       // counts steps in a tensor, and makes a denominator and a copy of it.
       {optimizer, trained_tensors, scalar, whole, kLoad, kEnd, steps_tensors, kUnfused},
@@ -161,12 +237,12 @@ const std::vector<Row>& rows() {
       // the step copies as one and widens when the bucket is gone. With zero 1 the copies are less
       // than what .grad has lost by then. With zero 2 each micro-batch has a part, and the next
       // one's is added to it.
-      {gradients, trained, weight, flat, kReduce, kReduce, zero1_narrow, kZero12},
+      {gradients, trained, weight, flat, kReduce, kReduce, keeps_own_part, kZero12},
       {gradients, trained, sum, flat, kBackward, kReduce, zero2_narrow, kZero12},
       {gradients, trained, sum, flat, kForward, kBackward, zero2_adds, kZero12},
       {gradients, trained, sum, flat, kBackward, kBackward, zero2_wide, kZero12},
       {gradients, trained, sum, flat, kReduce, kReduce, flattens, kZero12},
-      {gradients, trained, stepped, flat, kReduce, kEnd, in_flat_optimizer, kZero12},
+      {gradients, trained, stepped, flat, kReduce, kEnd, steps_flat_part, kZero12},
       {communication, bucket, sum, whole, kBackward, kBackward, zero1_wide, kZero12},
       {communication, bucket, weight, whole, kBackward, kBackward, has_buffer, kZero12},
       {communication, bucket, weight, whole, kBackward, kBackward, has_second_buffer, kZero12},
@@ -174,10 +250,11 @@ const std::vector<Row>& rows() {
 
       // Zero 3: the own part and the bucket are there for good, the bucket is cut and put together
       // anew to be reduced, and so many elements are copied as one, widened and stepped at a time.
-      {gradients, trained, sum, tensors, kLoad, kEnd, zero3, kZero3},
+      Row{gradients, trained, sum, tensors, kLoad, kEnd, zero3, kZero3}.at(beside_states, true),
       {gradients, trained, sum, tensors, kReduce, kReduce, zero3_narrow, kZero3, kAtOnce,
        kSubGroup},
-      {gradients, trained, stepped, tensors, kReduce, kEnd, zero3, kZero3, kAtOnce, kSubGroup},
+      {gradients, trained, stepped, tensors, kReduce, kEnd, zero3_steps, kZero3, kAtOnce,
+       kSubGroup},
       {communication, bucket, weight, whole, kLoad, kEnd, zero3, kZero3},
       {communication, filled_bucket, weight, whole, kBackward, kBackward, zero3, kCoalesced},
   };
@@ -203,6 +280,8 @@ Holding holding_of(const Row& row, const Use& use) {
   holding.takes = row.takes;
   holding.at_most = row.at_most;
   holding.grows = row.grows;
+  holding.home = row.home;
+  holding.pinned = row.pinned;
   return holding;
 }
 
@@ -232,10 +311,21 @@ PrecisionRecipe default_types(const PrecisionRecipe& kept) {
   return types;
 }
 
+std::vector<Offload> offloads() {
+  std::vector<Offload> all{Offload{}};
+  for (const OffloadTo to : {OffloadTo::cpu, OffloadTo::nvme}) {
+    all.push_back({.optimizer = true, .to = to});
+    all.push_back({.optimizer = true, .params = true, .to = to});
+  }
+  return all;
+}
+
 std::vector<Holding> holdings(const Use& use) {
   std::vector<Holding> all;
-  std::transform(rows().begin(), rows().end(), std::back_inserter(all),
-                 [&](const Row& row) { return holding_of(row, use); });
+  for (const auto& group : {rows(), offload_rows()}) {
+    std::transform(group.begin(), group.end(), std::back_inserter(all),
+                   [&](const Row& row) { return holding_of(row, use); });
+  }
   return all;
 }
 

@@ -22,6 +22,9 @@ struct Use {
   std::function<PrecisionRecipe(const PrecisionRecipe&)> types;
 };
 
+/// What --offload may say: states, or states and weights, to the host or to its disk.
+std::vector<Offload> offloads();
+
 std::vector<Holding> holdings(const Use& use);
 Sharding sharding(const Problem& problem, const Candidate& candidate);
 

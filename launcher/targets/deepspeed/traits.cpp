@@ -20,11 +20,13 @@ TargetTraits make_traits() {
   traits.rules =
       joined({emit_rules(),
               estimable_models(),
+              estimable_offload(),
               estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion, OptimizerKind::sgd}),
               {estimable_types(recipe, true)}});
   traits.knobs = emitted_knobs();
   traits.axes.tp = usual_degrees();
   traits.axes.zero = {0, 1, 2, 3};
+  traits.axes.offload = offloads();
   traits.recipe = recipe;
   traits.bucket_elements = reduce_bucket_elements;
   traits.overlaps = overlaps;

@@ -33,11 +33,13 @@ TargetTraits make_traits() {
   traits.rules = joined({emit_rules(),
                          estimable_models(),
                          recompute_rules(kSettings),
+                         estimable_offload(),
                          estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,
                                                OptimizerKind::sgd, OptimizerKind::adafactor}),
                          {estimable_types(torch_recipe, true)}});
   traits.axes.zero = {0, 2, 3};
   traits.axes.hsdp = usual_degrees();
+  traits.axes.offload = offloads_of_all_states();
   for (const int k : {2, 3, 4}) traits.axes.recompute.push_back({RecomputeKind::alternate, k, {}});
   for (const int k : {1, 2, 4, 8, 16, 32, 64}) {
     traits.axes.recompute.push_back({RecomputeKind::first, k, {}});

@@ -25,6 +25,7 @@ TargetTraits make_traits() {
                                             .reentrant = checkpoints_reentrantly});
   traits.rules = joined({emit_rules(),
                          estimable_models(true),
+                         estimable_offload(),
                          estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,
                                                OptimizerKind::sgd, OptimizerKind::adafactor}),
                          {estimable_types(traits.recipe, false, true)}});

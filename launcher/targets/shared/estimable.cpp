@@ -50,6 +50,19 @@ std::vector<Rule> estimable_optimizers(const std::vector<OptimizerKind>& kinds) 
            "use zero 0 and tp 1, or another --optimizer", kHoldings}};
 }
 
+std::vector<Rule> estimable_offload() {
+  return {{"offload_leaves_a_device",
+           [](const Problem& p, const Candidate& c) {
+             return c.offload != Offload{} && p.cluster.device.kind != DeviceKind::cuda;
+           },
+           "offload {offload} would leave a CPU's memory for the same memory", "use --offload none",
+           kHoldings},
+          {"estimates_offload",
+           [](const Problem&, const Candidate& c) { return c.offload.activations; },
+           "this version cannot estimate offload of activations for target {target}",
+           "use --offload without activations, or --recompute full", kHoldings}};
+}
+
 Rule estimable_types(const std::function<std::optional<PrecisionRecipe>(Precision)>& recipe,
                      bool any_gradient, bool states_like_weights) {
   return {"estimates_types",

@@ -19,6 +19,9 @@ std::vector<Rule> estimable_models(bool transformers = false);
 /// rank has whole tensors.
 std::vector<Rule> estimable_optimizers(const std::vector<OptimizerKind>& kinds);
 
+/// Offload from GPUs, of all but activations.
+std::vector<Rule> estimable_offload();
+
 /// Types of gradients, states and masters as the target keeps them for the precision's word;
 /// gradients also in the type that is computed in, or in fp32, if `any_gradient`. Where states are
 /// like weights all three may be in the type that is computed in.

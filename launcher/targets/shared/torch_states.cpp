@@ -18,6 +18,8 @@ constexpr const char* kOptim = "pytorch/pytorch torch/optim/optimizer.py @ v2.11
 constexpr const char* kSgd = "pytorch/pytorch torch/optim/sgd.py @ v2.11.0";
 constexpr const char* kGroup =
     "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py @ v2.11.0";
+constexpr const char* kCollectives =
+    "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py @ v2.11.0";
 constexpr const char* kBase = "huggingface/peft src/peft/tuners/tuners_utils.py @ v0.13.2";
 constexpr const char* kQuantised =
     "bitsandbytes-foundation/bitsandbytes bitsandbytes/functional.py, quantize_4bit @ 0.45.0";
@@ -48,6 +50,8 @@ ShardedBy rows(const Candidate& c) {
 
 bool replicates(const Problem&, const Candidate& c) { return c.zero == 0 && c.dp > 1; }
 bool shards(const Candidate& c) { return c.zero >= 2; }
+bool offloads(const Problem&, const Candidate& c) { return c.offload.params; }
+Home parts_home(const Candidate& c) { return c.offload.params ? Home::host : Home::device; }
 
 bool said(bool (*use)(const Candidate&), const Candidate& c) { return use != nullptr && use(c); }
 
@@ -229,12 +233,14 @@ std::vector<Holding> states(const TorchUse& use) {
   using enum Account;
   using enum HoldingOf;
   // A denominator of one tensor after the other, or on GPUs of all at once.
-  const auto at_once = on_gpus;
+  const auto at_once = [](const Problem& p, const Candidate& c) {
+    return on_gpus(p) && !offloads(p, c);
+  };
   const auto one_denominator = [=](const Problem& p, const Candidate& c) {
-    return is_adamw(p, c) && !said(use.fused_adamw, c) && !at_once(p);
+    return is_adamw(p, c) && !said(use.fused_adamw, c) && !at_once(p, c);
   };
   const auto all_denominators = [=](const Problem& p, const Candidate& c) {
-    return is_adamw(p, c) && !said(use.fused_adamw, c) && at_once(p);
+    return is_adamw(p, c) && !said(use.fused_adamw, c) && at_once(p, c);
   };
   const auto has_momentum = [use](const Problem& p, const Candidate&) {
     return use.has_momentum && p.workload.optimizer == OptimizerKind::sgd;
@@ -248,6 +254,35 @@ std::vector<Holding> states(const TorchUse& use) {
       {optimizer, trained, state_bytes, 1, rows, kLoad, kEnd, is_lion, kOptim},
       {optimizer, trained, state_bytes, 1, rows, kLoad, kEnd, has_momentum, kSgd},
       {optimizer, factored_moments, state_bytes, 1, whole, kLoad, kEnd, is_adafactor, kOptim},
+  };
+}
+
+/// With CPUOffloadPolicy, and FSDP1's CPUOffload, a rank's part of weights and gradients is at home
+/// in page-locked memory, and its states beside them.
+void send_parts_home(std::vector<Holding>& all) {
+  for (Holding& each : all) {
+    const bool state = each.account == Account::optimizer;
+    if (!state && each.sharded_by != rows) continue;
+    each.home = parts_home;
+    each.pinned = !state;
+  }
+}
+
+/// On the device is what a unit takes on the way: its part as it is kept and as it is gathered, and
+/// in backward its reduced gradients. Sources: kParam, all_gather_inputs; kCollectives,
+/// foreach_reduce.
+std::vector<Holding> offload_staging() {
+  using enum Account;
+  using enum HoldingOf;
+  const auto casts = [](const Problem& p, const Candidate& c) {
+    return offloads(p, c) && p.workload.recipe.compute != updated_type(p.workload.recipe);
+  };
+  return {
+      // account   of     bytes each   copies by    from     to         when      source
+      {staging, largest_unit, updated_bytes, 1, rows, kForward, kBackward, offloads, kParam},
+      {staging, largest_unit, compute_bytes, 1, rows, kForward, kBackward, casts, kParam},
+      {staging, largest_unit, gradient_bytes, 1, rows, kBackward, kBackward, offloads,
+       kCollectives},
   };
 }
 
@@ -273,11 +308,17 @@ std::optional<PrecisionRecipe> torch_recipe(Precision precision) {
   return std::nullopt;
 }
 
+std::vector<Offload> offloads_of_all_states() {
+  return {Offload{}, {.optimizer = true, .params = true}};
+}
+
 std::vector<Holding> torch_holdings(const TorchUse& use) {
   std::vector<Holding> all = weights(use);
   for (const auto& group : {frozen_base(use), casts(use), gradients(use), states(use)}) {
     all.insert(all.end(), group.begin(), group.end());
   }
+  send_parts_home(all);
+  for (Holding& each : offload_staging()) all.push_back(std::move(each));
   return all;
 }
 

@@ -35,6 +35,9 @@ struct TorchUse {
   bool litgpt = false;
 };
 
+/// What --offload may say: nothing, or all that is sharded, to the host.
+std::vector<Offload> offloads_of_all_states();
+
 std::vector<Holding> torch_holdings(const TorchUse& use);
 Sharding torch_sharding(const TorchUse& use, const Problem& problem, const Candidate& candidate);
 

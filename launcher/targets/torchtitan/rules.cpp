@@ -90,6 +90,12 @@ std::vector<Rule> pipeline_rules() {
        },
        "pp {pp} x vpp {vpp} stages are more than the model's {layers} layers", "use fewer stages",
        kPipeline},
+      {"micro_batches_fill_stages",
+       [](const Problem& p, const Candidate& c) {
+         return c.pp > 1 && c.schedule == Schedule::one_f_one_b && accumulation(p, c) < c.pp;
+       },
+       "torch's 1F1B takes at least as many micro-batches as stages: {accumulation} for pp {pp}",
+       "use a --global-batch of at least pp x dp x micro-batch, or --schedule gpipe", kSchedules},
       {"micro_batches_in_rounds",
        [](const Problem& p, const Candidate& c) {
          const std::int64_t all = accumulation(p, c);

@@ -38,9 +38,11 @@ TargetTraits make_traits() {
   traits.rules = joined({emit_rules(),
                          estimable_models(),
                          recompute_rules(kCheckpoint),
+                         estimable_offload(),
                          {estimable_types(torch_recipe, false)}});
   traits.axes.tp = traits.axes.pp = traits.axes.hsdp = usual_degrees();
   traits.axes.zero = {0, 2, 3};
+  traits.axes.offload = offloads_of_all_states();
   traits.axes.sp = {false, true};
   traits.axes.schedule = {Schedule::gpipe, Schedule::one_f_one_b};
   for (const int k : {2, 4}) traits.axes.recompute.push_back({RecomputeKind::alternate, k, {}});
