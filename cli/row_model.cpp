@@ -92,7 +92,7 @@ std::optional<ModelSpec> from_preset(RowCells& cells) {
   if (preset == nullptr || !agrees(row, *preset)) return std::nullopt;
   ModelSpec model = *preset;
   model.vocab = row.count("vocab").value_or(model.vocab);
-  model.tied_embeddings = row.flag("tied").value_or(model.tied_embeddings);
+  if (const auto tied = cells.setting("tied")) model.tied_embeddings = tied->text == "1";
   if (!cut(model, row.count("layers").value_or(model.layers()))) return std::nullopt;
   cells.assume(fmt::format("the rest of the model as in {}", preset->name));
   return model;

@@ -10,7 +10,9 @@
 #include "launcher/targets/fsdp/traits.h"
 #include "launcher/targets/hf_trainer/traits.h"
 #include "launcher/targets/megatron/traits.h"
+#include "launcher/targets/megatron_deepspeed/traits.h"
 #include "launcher/targets/nanotron/traits.h"
+#include "launcher/targets/pytorch/traits.h"
 #include "launcher/targets/torchtitan/traits.h"
 
 namespace planwright::cli {
@@ -18,9 +20,11 @@ namespace {
 
 const std::vector<launcher::Target>& registry() {
   static const std::vector<launcher::Target> kTargets{
-      targets::builtin::target(),    targets::deepspeed::target(), targets::accelerate::target(),
-      targets::hf_trainer::target(), targets::fsdp::target(),      targets::torchtitan::target(),
-      targets::megatron::target(),   targets::nanotron::target()};
+      targets::builtin::target(),    targets::deepspeed::target(),
+      targets::accelerate::target(), targets::hf_trainer::target(),
+      targets::fsdp::target(),       targets::torchtitan::target(),
+      targets::megatron::target(),   targets::megatron_deepspeed::target(),
+      targets::nanotron::target(),   targets::pytorch::target()};
   return kTargets;
 }
 

@@ -132,7 +132,7 @@ bool applies(Term term, const Problem& problem, const TargetTraits& traits) {
     case Term::work_factor:
       return traits.stand_in_kernels;
     case Term::activation_factor:
-      return traits.stand_in_kernels && traits.kernels(kind) != KernelSet::transformers;
+      return traits.stand_in_kernels && !is_known_framework(traits.kernels(kind));
     case Term::state_factor:
       return problem.model.stand_in;
     case Term::host_link:

@@ -113,14 +113,15 @@ std::int64_t distinct_matrices(const Layouts& layouts, int ep) {
   return elements;
 }
 
-/// Bytes of the frozen linear matrices: packed and sharded as the holding says, or all else that
-/// their format has.
+/// Bytes of the frozen linear matrices, or of those tensors that the holding takes: packed and
+/// sharded as it says, or all else that their format has.
 std::int64_t quantised_bytes(const Holding& holding, const Problem& problem,
                              const Candidate& candidate, const FlatLayout& frozen) {
   const auto& format = problem.workload.serving.weights;
   std::int64_t bytes = 0;
   for (const FlatTensor& tensor : frozen.tensors) {
-    if (!format || !tensor.tensor.linear) continue;
+    const bool packs = holding.takes == nullptr ? tensor.tensor.linear : holding.takes(tensor);
+    if (!format || !packs) continue;
     for (const Stretch& part : tensor.rows) {
       const std::int64_t columns = tensor.columns.count;
       const std::int64_t packed = packed_bytes(*format, part.count, columns).value;

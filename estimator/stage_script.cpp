@@ -230,6 +230,7 @@ void StageRun::forward(int chunk) {
   simulator_.enter(Phase::forward);
   if (begins(chunk)) make(program_->ids());
   if (ends(chunk)) make(program_->targets(s_.part));
+  make(program_->kept(s_.part));
   gathered_ahead_ = false;
   if (begins(chunk)) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
@@ -282,6 +283,7 @@ void StageRun::backward(int chunk) {
   for (const Turn& turn : backward_of(chunk)) {
     for (int i = 0; i < turn.holds; ++i) drop(program_->boundary());
   }
+  drop(program_->kept(s_.part));
   drop(gradients(summing_));
   summing_ = 0;
   for (const UnitWindows& unit : windows_) {

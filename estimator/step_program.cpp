@@ -1,7 +1,9 @@
 #include "estimator/step_program.h"
 
+#include "estimator/apex_program.h"
 #include "estimator/fa_program.h"
 #include "estimator/hf_program.h"
+#include "estimator/lit_program.h"
 #include "estimator/runtime_program.h"
 #include "estimator/te_program.h"
 
@@ -11,6 +13,8 @@ std::unique_ptr<StepProgram> step_program(const StepShape& shape) {
   if (shape.kernels == KernelSet::transformer_engine) return std::make_unique<TeProgram>(shape);
   if (shape.kernels == KernelSet::transformers) return std::make_unique<HfProgram>(shape);
   if (shape.kernels == KernelSet::flash_attn) return std::make_unique<FaProgram>(shape);
+  if (shape.kernels == KernelSet::litgpt) return std::make_unique<LitProgram>(shape);
+  if (shape.kernels == KernelSet::apex) return std::make_unique<ApexProgram>(shape);
   return std::make_unique<RuntimeProgram>(shape);
 }
 

@@ -26,6 +26,9 @@ class StepProgram {
   virtual Tensor ids() const = 0;
   virtual Tensor targets(const ModelPart& part) const = 0;
 
+  /// What a stage keeps of a micro-batch besides, from its forward to the end of its backward.
+  virtual Tensor kept(const ModelPart&) const { return {}; }
+
   /// Makes x.
   virtual Script embedding() const = 0;
   /// Drops the gradient of x.

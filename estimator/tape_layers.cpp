@@ -56,6 +56,10 @@ Var linear(Graph& graph, const Var& input, const Matrix& matrix, std::int64_t ro
 
 Var linear(Graph& graph, const Var& input, const Quantised& matrix, std::int64_t rows) {
   const auto dequantised = [&graph, matrix] {
+    Var half;
+    if (matrix.through_half && matrix.compute != DType::fp16) {
+      half = graph.make("dequantised", matrix.elements, DType::fp16, Account::staging);
+    }
     return graph.make("dequantised", matrix.elements, matrix.compute, Account::staging);
   };
   const Var x = to(graph, input, matrix.compute);

@@ -26,7 +26,8 @@ Var linear(Graph& graph, const Var& x, const Matrix& matrix, std::int64_t rows);
 struct Quantised {
   std::int64_t elements = 0;
   DType compute = DType::bf16;
-  bool keeps_input = false;  ///< before 0.43.2
+  bool keeps_input = false;   ///< before 0.43.2
+  bool through_half = false;  ///< it was packed from fp16, which each copy is made of first
 };
 Var linear(Graph& graph, const Var& x, const Quantised& matrix, std::int64_t rows);
 

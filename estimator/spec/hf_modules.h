@@ -6,8 +6,9 @@
 #include "estimator/spec/words.h"
 #include "estimator/spec/workload.h"
 
-/// Which code a Hugging Face model's modules run as: what versions, kernels and arguments change.
-/// A target says which it is (TargetTraits::modules); estimator/hf_program interprets it.
+/// Which code a model's modules run as: what versions, kernels and arguments change. A target says
+/// which it is (TargetTraits::modules); estimator/hf_program and estimator/lit_program interpret
+/// what they know of it.
 namespace planwright {
 
 /// How logits become a loss. Sources: transformers models/llama/modeling_llama.py @ v4.45.2,
@@ -44,6 +45,13 @@ struct HfModules {
   bool quantised = false;        ///< the frozen matrices of blocks, in 4 bits
   bool keeps_quantised_inputs = false;
   bool adapter_dropout = false;
+
+  // Of litgpt's modules.
+  std::int64_t logit_rows = 0;        ///< of each sequence, whose logits are made at once; 0: all
+  bool interleaved_qkv = false;       ///< query heads lie beside the key head that they share
+  bool quantised_head = false;        ///< where the blocks' matrices are
+  bool unpacks_through_half = false;  ///< fp16, whatever is computed in
+  bool capped_logits = false;         ///< they go through a tanh
 
   auto operator<=>(const HfModules&) const = default;
 };

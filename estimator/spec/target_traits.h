@@ -79,13 +79,26 @@ struct Holding {
 /// Whose order of allocations a step follows (estimator/liveness). in_place: docs/runtime.md;
 /// composed: the same step out of the tensor library's own operators, as on an accelerator;
 /// transformer_engine: estimator/te_program; transformers: estimator/hf_program; flash_attn:
-/// estimator/fa_program.
-enum class KernelSet { in_place, composed, transformer_engine, transformers, flash_attn };
+/// estimator/fa_program; litgpt: estimator/lit_program; apex: estimator/apex_program.
+enum class KernelSet {
+  in_place,
+  composed,
+  transformer_engine,
+  transformers,
+  flash_attn,
+  litgpt,
+  apex
+};
 template <>
 struct Words<KernelSet> {
-  static constexpr std::array<std::string_view, 5> kWords{
-      "in_place", "composed", "transformer_engine", "transformers", "flash_attn"};
+  static constexpr std::array<std::string_view, 7> kWords{
+      "in_place", "composed", "transformer_engine", "transformers", "flash_attn", "litgpt", "apex"};
 };
+
+/// Whether they are the framework's own, and not like them.
+constexpr bool is_known_framework(KernelSet kernels) {
+  return kernels != KernelSet::in_place && kernels != KernelSet::composed;
+}
 
 /// How the target's collectives are carried out over one kind of device.
 enum class Transport {

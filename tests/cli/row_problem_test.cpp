@@ -77,6 +77,44 @@ TEST(RowProblem, SaysWhatWasAssumed) {
   EXPECT_TRUE(assumes(problem_with({{"compile", "1"}}), "compile changes nothing"));
 }
 
+/// What a target does where its rows say nothing is in a table.
+TEST(RowProblem, AssumesWhatTheTargetsScriptsDo) {
+  const cli::RowProblem bloom = problem_with({{"framework", "megatron-deepspeed"},
+                                              {"precision", ""},
+                                              {"zero", ""},
+                                              {"flash", ""},
+                                              {"vocab", ""},
+                                              {"act", "gelu"}});
+  for (const char* what : {"precision fp16", "zero 1", "flash 0", "vocab 50257",
+                           "hidden_dropout 0.1", "attention_dropout 0.1"}) {
+    EXPECT_TRUE(assumes(bloom, what)) << what;
+  }
+  const Problem& problem = bloom.one.input.problem;
+  EXPECT_EQ(problem.workload.precision, Precision::fp16);
+  EXPECT_DOUBLE_EQ(problem.workload.attention_dropout, 0.1);
+  EXPECT_EQ(bloom.one.candidate.attention, AttentionKernel::eager);
+  EXPECT_EQ(spec_with({}).workload.hidden_dropout, 0);
+}
+
+TEST(RowProblem, KnowsThatLitgptTiesNoHead) {
+  const Cells falcon{{"framework", "litgpt"},
+                     {"model", "falcon-7b"},
+                     {"layers", ""},
+                     {"hidden", ""},
+                     {"heads", ""},
+                     {"kv_heads", ""},
+                     {"ffn", ""},
+                     {"vocab", ""},
+                     {"tied", ""}};
+  EXPECT_TRUE(assumes(problem_with(falcon), "tied 0"));
+  EXPECT_FALSE(spec_with(falcon).model.tied_embeddings);
+  EXPECT_EQ(candidate_with(falcon).knobs,
+            (std::vector<std::pair<std::string, std::string>>{{"litgpt", "0.4"}}));
+  Cells elsewhere = falcon;
+  elsewhere["framework"] = "fsdp";
+  EXPECT_TRUE(spec_with(elsewhere).model.tied_embeddings);
+}
+
 TEST(RowProblem, DoesNotDependOnWhatWasMeasured) {
   const Problem plain = spec_with({});
   const Problem measured = spec_with({{"peak_mem_gib", "12"},

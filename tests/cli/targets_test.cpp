@@ -39,7 +39,7 @@ ClusterSpec gpus(int count) {
 /// step.
 Problem small_problem(const TargetTraits& traits) {
   Problem problem = testing::fake_problem(testing::tiny_llama(), 2, Precision::fp32);
-  if (traits.name == "megatron" || traits.name == "nanotron") problem.cluster = gpus(2);
+  if (traits.name.starts_with("megatron") || traits.name == "nanotron") problem.cluster = gpus(2);
   problem.model = estimator::find_model(PLANWRIGHT_SOURCE_DIR "/docs/demo/llama-5m.json", "", "");
   problem.workload.seq = 32;
   return with_target(problem, traits);
@@ -74,6 +74,9 @@ INSTANTIATE_TEST_SUITE_P(
                   {0, 2, 3},
                   {"none", "full", "alternate:2", "alternate:3", "first:1", "first:2"}},
         SpaceCase{"torchtitan", {1}, {1}, {0, 2, 3}, {"none", "full", "alternate:2"}},
+        SpaceCase{"pytorch", {1}, {1}, {0, 3}, {"none", "full"}},
+        SpaceCase{
+            "megatron-deepspeed", {1, 2}, {1, 2}, {0, 1}, {"none", "full", "chunk:2", "chunk:4"}},
         SpaceCase{"megatron",
                   {1, 2},
                   {1, 2},
@@ -121,9 +124,9 @@ TEST_P(TargetSpaces, AreEstimatedAndEmittedToTheLastCandidate) {
 
 TEST(Targets, AreNamedOnce) {
   const std::vector<std::string> names = target_names();
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"builtin", "deepspeed", "accelerate", "hf-trainer", "fsdp",
-                                      "torchtitan", "megatron", "nanotron", "command"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"builtin", "deepspeed", "accelerate", "hf-trainer",
+                                             "fsdp", "torchtitan", "megatron", "megatron-deepspeed",
+                                             "nanotron", "pytorch", "command"}));
 }
 
 Estimate estimate_of(const std::string& name, const Candidate& candidate) {

@@ -8,6 +8,7 @@
 #include "launcher/targets/deepspeed/traits.h"
 #include "launcher/targets/fsdp/traits.h"
 #include "launcher/targets/hf_trainer/traits.h"
+#include "launcher/targets/pytorch/traits.h"
 #include "launcher/targets/torchtitan/traits.h"
 #include "tests/support/emit_requests.h"
 #include "tests/support/fake_traits.h"
@@ -40,7 +41,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Framework{"accelerate", accelerate::traits, accelerate::target},
                       Framework{"hf_trainer", hf_trainer::traits, hf_trainer::target},
                       Framework{"fsdp", fsdp::traits, fsdp::target},
-                      Framework{"torchtitan", torchtitan::traits, torchtitan::target}),
+                      Framework{"torchtitan", torchtitan::traits, torchtitan::target},
+                      Framework{"pytorch", pytorch::traits, pytorch::target}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(FrameworkTraits, GoByTheNameOfTheirFolder) {
@@ -96,8 +98,8 @@ TEST_P(FrameworkTraits, StandInForTorchsOwnOperators) {
   EXPECT_TRUE(traits().stand_in_kernels);
   EXPECT_EQ(traits().kernels(DeviceKind::cpu), KernelSet::composed);
   const bool modules = traits().modules != nullptr;
-  EXPECT_EQ(traits().kernels(DeviceKind::cuda),
-            modules ? KernelSet::transformers : KernelSet::composed);
+  const KernelSet own = traits().name == "pytorch" ? KernelSet::litgpt : KernelSet::transformers;
+  EXPECT_EQ(traits().kernels(DeviceKind::cuda), modules ? own : KernelSet::composed);
   EXPECT_EQ(traits().transport(DeviceKind::cpu), Transport::gloo);
   EXPECT_EQ(traits().transport(DeviceKind::cuda), Transport::nccl);
 }
@@ -119,7 +121,11 @@ TEST_P(FrameworkTraits, RefuseWhatCannotBeEstimatedYet) {
   EXPECT_EQ(refused([](Problem&) {}), "");
   EXPECT_EQ(refused([](Problem& p) { p.model.runs[0].block.sinks = true; }),
             traits().name == "torchtitan" ? "model_of_a_family" : "estimates_attention_sinks");
-  EXPECT_EQ(refused([](Problem& p) { p.workload.recipe.state = DType::bf16; }), "estimates_types");
+  EXPECT_EQ(refused([](Problem& p) {
+              DType& state = p.workload.recipe.state;
+              state = state == DType::bf16 ? DType::fp32 : DType::bf16;
+            }),
+            "estimates_types");
   EXPECT_NE(refused([](Problem& p) { p.workload.recipe.master = DType::fp16; }), "");
   EXPECT_NE(refused([](Problem& p) {
               p.workload.job = Job::qlora;

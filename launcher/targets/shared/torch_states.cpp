@@ -23,6 +23,10 @@ constexpr const char* kCollectives =
 constexpr const char* kBase = "huggingface/peft src/peft/tuners/tuners_utils.py @ v0.13.2";
 constexpr const char* kQuantised =
     "bitsandbytes-foundation/bitsandbytes bitsandbytes/functional.py, quantize_4bit @ 0.45.0";
+constexpr const char* kFlat =
+    "pytorch/pytorch torch/distributed/fsdp/_flat_param.py @ v2.1.0, _get_unflat_views_unaligned";
+constexpr const char* kBitsandbytes =
+    "Lightning-AI/pytorch-lightning src/lightning/fabric/plugins/precision/bitsandbytes.py @ 2.1.0";
 constexpr const char* kAdamW = "pytorch/pytorch torch/optim/adam.py @ v2.11.0";
 
 constexpr const char* kBytes =
@@ -100,6 +104,13 @@ bool gathers_units(const Problem&, const Candidate& c) { return shards(c) && c.p
 bool is_of_block(const FlatTensor& t) { return is_multiplied(t) && t.tensor.linear; }
 bool is_not_linear(const FlatTensor& t) { return !t.tensor.linear; }
 
+/// In a unit that has trained weights, too: one without any has no gradient.
+bool is_beside_adapters(const FlatTensor& t) { return t.tensor.name.starts_with("blocks."); }
+
+/// Fabric's plug-in packs every nn.Linear; the embedding is none.
+bool is_packed(const FlatTensor& t) { return t.tensor.linear || t.tensor.name == "head.weight"; }
+bool is_not_packed(const FlatTensor& t) { return !is_packed(t); }
+
 /// The stages of a pipeline reduce once, and do not reshard after a backward: at zero 2 they gather
 /// once. At zero 3 a forward reshards, and a backward gathers all again.
 bool in_stages(const Problem&, const Candidate& c) { return shards(c) && c.pp > 1; }
@@ -128,7 +139,9 @@ bool is_adafactor(const Problem& p, const Candidate&) {
 std::vector<Holding> casts(const TorchUse& use) {
   using enum Account;
   using enum HoldingOf;
-  const auto in_modules = [use](const Problem& p) { return use.transformers && on_gpus(p); };
+  const auto in_modules = [use](const Problem& p) {
+    return (use.transformers || use.litgpt) && on_gpus(p);
+  };
   const auto kept = [=](const Problem& p, const Candidate& c) {
     return keeps_casts(p, c) && !in_modules(p);
   };
@@ -158,7 +171,12 @@ std::vector<Holding> frozen_base(const TorchUse& use) {
   const auto narrow = [use](const Problem& p, const Candidate&) {
     return use.transformers && on_gpus(p);
   };
-  const auto wide = [=](const Problem& p, const Candidate& c) { return !narrow(p, c); };
+  const auto packs_head = [use](const Problem& p, const Candidate&) {
+    return use.litgpt && p.workload.serving.weights.has_value();
+  };
+  const auto wide = [=](const Problem& p, const Candidate& c) {
+    return !narrow(p, c) && !packs_head(p, c);
+  };
   const auto plain = [=](const Problem& p, const Candidate& c) {
     return narrow(p, c) && !p.workload.serving.weights;
   };
@@ -172,6 +190,12 @@ std::vector<Holding> frozen_base(const TorchUse& use) {
       {parameters, frozen, compute_bytes, 1, rows, kLoad, kEnd, packed, kBase, is_not_linear},
       {parameters, quantised, one_byte, 1, rows, kLoad, kEnd, packed, kQuantised},
       {parameters, quantisation, one_byte, 1, whole, kLoad, kEnd, packed, kQuantised},
+      {parameters, frozen, compute_bytes, 1, whole, kLoad, kEnd, packs_head, kBitsandbytes,
+       is_not_packed},
+      {parameters, quantised, one_byte, 1, whole, kLoad, kEnd, packs_head, kBitsandbytes,
+       is_packed},
+      {parameters, quantisation, one_byte, 1, whole, kLoad, kEnd, packs_head, kBitsandbytes,
+       is_packed},
   };
 }
 
@@ -205,6 +229,10 @@ std::vector<Holding> gradients(const TorchUse& use) {
   const auto deferred = [use](const Problem& p, const Candidate& c) {
     return use.defers && in_micro_batches(p, c);
   };
+  // A unit's flat gradient is as long as the unit, whatever of it is frozen.
+  const auto flat = [=](const Problem& p, const Candidate& c) {
+    return deferred(p, c) && use.litgpt && said(use.fsdp1, c) && p.model.lora.freezes();
+  };
   const auto deferred_bytes = use.reduces_narrow ? compute_bytes : gradient_bytes;
   constexpr bool kGrows = true;
   return {
@@ -216,6 +244,8 @@ std::vector<Holding> gradients(const TorchUse& use) {
        nullptr, 0, kGrows},
       {Account::gradients, trained, deferred_bytes, 1, whole, kBackward, kBackward, deferred,
        kGroup, nullptr, 0, kGrows},
+      {Account::gradients, frozen, deferred_bytes, 1, whole, kBackward, kBackward, flat, kFlat,
+       is_beside_adapters},
       {communication, trained, updated_bytes, 1, whole, kLoad, kEnd, replicates, kReducer},
   };
 }

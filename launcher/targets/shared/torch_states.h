@@ -30,6 +30,9 @@ struct TorchUse {
   /// Blocks are transformers' modules: on GPUs estimator/hf_program makes their casts, and a frozen
   /// base is loaded in the type that is computed in.
   bool transformers = false;
+  /// The same of litgpt's modules, whose frozen base is stored as the trained weights are, or in 4
+  /// bits with its head.
+  bool litgpt = false;
 };
 
 /// What --offload may say: nothing, or all that is sharded, to the host.
