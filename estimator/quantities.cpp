@@ -40,12 +40,14 @@ struct StageKey {
   int ranks = 1;
   std::int64_t bucket_elements = 0;
   std::vector<std::int64_t> growing{};
+  std::array<Bytes, kWordCount<Account>> with_gradients{};
   HfModules modules{};
 
   auto tie() const {
     return std::tie(stage, stages, first_layer, layers, tp, cp, ep, etp, micro_batch, sp, schedule,
                     micro_batches, recompute.kind, recompute.k, attention, loss, sharding, overlap,
-                    ranks, bucket_elements, growing, modules, exchange, keeps_gathered);
+                    ranks, bucket_elements, growing, with_gradients, modules, exchange,
+                    keeps_gathered);
   }
   bool operator<(const StageKey& other) const { return tie() < other.tie(); }
 };
@@ -292,6 +294,7 @@ struct QuantityTable::Rows {
                  .exchange = step.shape.exchange,
                  .keeps_gathered = step.shape.keeps_gathered,
                  .growing = step.growing,
+                 .with_gradients = step.with_gradients.bytes,
                  .modules = step.shape.modules};
     if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
       key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp + 2);
