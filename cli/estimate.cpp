@@ -7,7 +7,9 @@
 #include "cli/prior.h"
 #include "cli/problem_input.h"
 #include "cli/verbs.h"
+#include "estimator/quantities.h"
 #include "estimator/serving.h"
+#include "estimator/spec/json_fields.h"
 
 namespace planwright::cli {
 namespace {
@@ -25,6 +27,24 @@ const Verb kVerb{
     .takes_file = true,
     .takes_command = true,
 };
+
+/// What each stage holds in each phase, as the kernels and the target's holdings say, before any
+/// calibration.
+Json phases_json(const Problem& problem, const TargetTraits& traits, const Candidate& candidate) {
+  Json phases = Json::array();
+  int number = 0;
+  for (const auto& stage : estimator::quantify(problem, traits, candidate).stages) {
+    for (const estimator::PhaseBytes& phase : stage.phases) {
+      phases.push_back({{"stage", number},
+                        {"phase", word(phase.phase)},
+                        {"allocated_bytes", phase.kernels.allocated().value},
+                        {"tensor_bytes", phase.tensors.tensors().value},
+                        {"accounts", json_io::encode_accounts(phase.kernels, false)}});
+    }
+    ++number;
+  }
+  return phases;
+}
 
 int exit_code(Verdict verdict) {
   switch (verdict) {
@@ -69,6 +89,9 @@ int run_estimate(const Arguments& arguments) {
   console.print(estimate_text(input.problem, candidate, estimate, console.result_paint()));
   Json json{{"schema", "planwright.estimate/1"}};
   json.update(estimate_json(input.problem, candidate, estimate));
+  if (estimate.verdict != Verdict::invalid && input.problem.workload.job != Job::inference) {
+    json["phases"] = phases_json(input.problem, input.traits(), candidate);
+  }
   console.print_json(json);
   if (console.json() && !estimate.reason.empty()) console.failure(place + estimate.reason);
   const Setting* file = line.settings.find(Table::none, "save-plan");

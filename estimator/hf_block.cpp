@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "estimator/kernel_script.h"
+
 namespace planwright::estimator {
 
 using namespace tape;
@@ -154,8 +156,12 @@ Var HfBlock::attend(Var q, Var k, Var v) const {
   k = to(graph_, k, type);
   v = to(graph_, v, type);
   const std::int64_t kv_heads = k.elements / (rows_ * b_.head_dim);
-  return flash_attention(graph_, q, k, v,
-                         {s_.batch, s_.seq, b_.heads, kv_heads, b_.head_dim, m_.on_accelerator});
+  Heads all{s_.batch, s_.seq, b_.heads, kv_heads, b_.head_dim, m_.on_accelerator};
+  if (!m_.on_accelerator) {
+    all.forward_workspace = attention_forward_workspace(s_, b_);
+    all.backward_workspace = attention_backward_workspace(s_, b_);
+  }
+  return flash_attention(graph_, q, k, v, all);
 }
 
 /// eager_attention_forward. Operands of the products are copied where heads do not lie in a row.

@@ -64,6 +64,20 @@ Script HfProgram::embedding_backward() const {
   return script.drop(mask()).drop(boundary());
 }
 
+namespace {
+
+/// The same; what comes before it on the way back goes into `script`.
+Var going_back_in(Graph& graph, const Var& x, Script& script) {
+  Var y{.elements = x.elements, .type = x.type, .storage = x.storage};
+  graph.join({x}, {&y}, [&graph, &script](std::vector<Var> gradients) {
+    graph.record(script);
+    return gradients;
+  });
+  return y;
+}
+
+}  // namespace
+
 StepProgram::Head HfProgram::head(const BlockSpec& last) const {
   Head head;
   Chunk chunk;
@@ -80,13 +94,15 @@ StepProgram::Head HfProgram::head(const BlockSpec& last) const {
   if (shape_.loss == LossKernel::chunked) {
     loss = hf_chunked_loss(graph, shape_, normed);
   } else {
+    normed = going_back_in(graph, std::exchange(normed, {}), chunk.backward);
     HfLogits logits = hf_logits(graph, shape_, normed);
+    logits.logits = logits.held = going_back_in(graph, logits.logits, chunk.product_backward);
     graph.record(chunk.loss);
     loss = hf_loss(graph, shape_, std::move(logits));
   }
   for (std::int64_t i = 0; i < shape_.dropped_blocks; ++i) chunk.loss.drop(cache(last));
   normed = {};
-  graph.record(chunk.backward);
+  graph.record(shape_.loss == LossKernel::chunked ? chunk.backward : chunk.loss_backward);
   Var gradient = graph.make("d_loss", 1, DType::fp32);
   Graph::keep(graph.backward(std::move(loss), std::move(gradient), leaf));
   gradients.clear();

@@ -230,7 +230,7 @@ std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const T
                                                  const Layouts& layouts) {
   std::array<Ledger, kWordCount<Phase>> held{};
   for (const Holding& holding : traits.holdings) {
-    if (!applies(holding, problem, candidate)) continue;
+    if (holding.with_gradients || !applies(holding, problem, candidate)) continue;
     if (home_of(holding, candidate) != Home::device) continue;
     const Bytes bytes = bytes_of(holding, problem, traits, candidate, layouts);
     for (std::size_t phase = 0; phase < held.size(); ++phase) {
@@ -244,6 +244,16 @@ bool regrows(const Problem& problem, const TargetTraits& traits, const Candidate
   return std::any_of(traits.holdings.begin(), traits.holdings.end(), [&](const Holding& holding) {
     return holding.grows && holding.to == Phase::backward && applies(holding, problem, candidate);
   });
+}
+
+Ledger bytes_with_gradients(const Problem& problem, const TargetTraits& traits,
+                            const Candidate& candidate, const Layouts& layouts) {
+  Ledger bytes;
+  for (const Holding& holding : traits.holdings) {
+    if (!holding.with_gradients || !applies(holding, problem, candidate)) continue;
+    bytes[holding.account] += bytes_of(holding, problem, traits, candidate, layouts);
+  }
+  return bytes;
 }
 
 Bytes host_bytes(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,

@@ -19,7 +19,7 @@ struct Layouts {
 };
 
 /// What is held in each phase, in the order of Phase; what grows only where no micro-batch runs, in
-/// reduce and optimizer.
+/// reduce and optimizer, and what comes with gradients nowhere.
 std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const TargetTraits& traits,
                                                  const Candidate& candidate,
                                                  const Layouts& layouts);
@@ -37,5 +37,9 @@ std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTrai
                                         const Candidate& candidate, const FlatLayout& trained);
 /// Whether that is so of each micro-batch's backward, and ends with it.
 bool regrows(const Problem& problem, const TargetTraits& traits, const Candidate& candidate);
+
+/// What comes with each backward's first gradient and goes when that has ended.
+Ledger bytes_with_gradients(const Problem& problem, const TargetTraits& traits,
+                            const Candidate& candidate, const Layouts& layouts);
 
 }  // namespace planwright::estimator

@@ -40,13 +40,14 @@ struct StageKey {
   int ranks = 1;
   std::int64_t bucket_elements = 0;
   std::vector<std::int64_t> growing{};
+  std::array<Bytes, kWordCount<Account>> with_gradients{};
   HfModules modules{};
   TeModules te{};
 
   auto tie() const {
     return std::tie(stage, stages, first_layer, layers, tp, vpp, cp, ep, etp, micro_batch, sp,
                     schedule, micro_batches, recompute.kind, recompute.k, attention, loss, sharding,
-                    overlap, ranks, bucket_elements, growing, modules, te, exchange,
+                    overlap, ranks, bucket_elements, growing, with_gradients, modules, te, exchange,
                     keeps_gathered);
   }
   bool operator<(const StageKey& other) const { return tie() < other.tie(); }
@@ -298,6 +299,7 @@ struct QuantityTable::Rows {
                  .exchange = step.shape.exchange,
                  .keeps_gathered = step.shape.keeps_gathered,
                  .growing = step.growing,
+                 .with_gradients = step.with_gradients.bytes,
                  .modules = step.shape.modules,
                  .te = step.shape.te};
     if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same

@@ -39,8 +39,8 @@ Script RuntimeProgram::block(Turn turn, bool keeps_input, const BlockSpec& block
 }
 
 StepProgram::Chunk RuntimeProgram::chunk(std::int64_t count, std::int64_t rows) const {
-  return {count, head_product(shape_, rows), loss(shape_, rows),
-          head_product_backward(shape_, rows)};
+  return {count, head_product(shape_, rows),         loss(shape_, rows), {},
+          {},    head_product_backward(shape_, rows)};
 }
 
 StepProgram::Head RuntimeProgram::head(const BlockSpec& last) const {

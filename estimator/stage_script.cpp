@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -85,16 +86,30 @@ class StageRun {
 
   enum class Pass { forward, backward };
   void enter(const UnitWindows& own, const UnitWindows* next, Pass pass);
+  std::int64_t buffer_bytes(const UnitWindows& unit, Pass pass) const;
+  void copy_out(const UnitWindows& own, const UnitWindows* next, Pass pass);
+  void drop_buffer() { drop(buffer(std::exchange(buffered_, 0))); }
   void gather(const UnitWindows& unit, Pass pass);
   void leave(const UnitWindows& own);
   void release(const UnitWindows& own);
   void open(const UnitWindows& own);
+  void grow(const UnitWindows& own);
+  Script with_gradients(Script& (Script::*event)(const Tensor&)) const;
+  void begin_gradients() {
+    if (!std::exchange(has_gradients_, true)) simulator_.run(with_gradients(&Script::make));
+  }
+  void head_backward(const StepProgram::Chunk& chunk, const UnitWindows* opens);
+  /// What is reduced is a tensor of its own, whose size is the rank's part.
+  bool grows_apart() const { return s_.sharding.reduced_apart && s_.sharding.each_micro_batch; }
   void run_backward(const Script& script, const UnitWindows* opens);
   void complete(const UnitWindows& own);
+  void complete_flat(const UnitWindows& own);
 
   void take(const Turn& turn);
   void take_all(const std::vector<Turn>& turns);
   void head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* opens);
+  void head_whole(const StepProgram::Head& head, const UnitWindows& unit);
+  void head_twice(const StepProgram::Head& head, const UnitWindows& unit);
   void head();
   void forward(int chunk);
   void backward(int chunk);
@@ -103,6 +118,7 @@ class StageRun {
   void run_in_turn();
 
   static Tensor parameters(std::int64_t bytes) { return {"gathered", bytes, Account::parameters}; }
+  static Tensor buffer(std::int64_t bytes) { return {"buffer", bytes, Account::communication}; }
   static Tensor gradients(std::int64_t bytes) { return {"bucket", bytes, Account::gradients}; }
   void make(const Tensor& tensor) { simulator_.run(Script().make(tensor)); }
   void drop(const Tensor& tensor) { simulator_.run(Script().drop(tensor)); }
@@ -113,7 +129,9 @@ class StageRun {
   std::vector<std::vector<Turn>> forward_, backward_;  ///< of each chunk
   Simulator simulator_;
   bool gathered_ahead_ = false;  ///< the coming unit's parameters are there
+  std::int64_t buffered_ = 0;    ///< bytes of the buffer that a unit was gathered into
   std::int64_t summing_ = 0;     ///< bytes of the bucket whose sum is under way
+  bool has_gradients_ = false;   ///< of the backward that runs there are some
   bool grown_ = false;           ///< gradients of an earlier backward are there
   bool sent_ = false;            ///< the gradient that was sent last is still there
 };
@@ -149,12 +167,42 @@ void StageRun::plan_backward(int chunk) {
     if (s_.sharding.holds_inputs) turns.back().holds = turns.size() == 1 ? 1 : 2;
   }
   link(turns);
+  const bool gathers_embedding = s_.sharding.copies_out && begins(chunk) && !turns.empty();
+  if (gathers_embedding) turns.back().next = &windows(s_.part.embedding_unit());
 }
 
 void StageRun::enter(const UnitWindows& own, const UnitWindows* next, Pass pass) {
+  if (s_.sharding.copies_out) return copy_out(own, next, pass);
   if (!gathered_ahead_) gather(own, pass);
   gathered_ahead_ = s_.overlap && next != nullptr;
   if (gathered_ahead_) gather(*next, pass);
+}
+
+/// A rank that is alone copies its weights without one.
+std::int64_t StageRun::buffer_bytes(const UnitWindows& unit, Pass pass) const {
+  if (s_.layout.ranks == 1) return 0;
+  std::int64_t bytes = std::accumulate(unit.gathered.begin(), unit.gathered.end(), std::int64_t{0});
+  if (pass == Pass::backward) return bytes;
+  return std::accumulate(unit.kept.begin(), unit.kept.end(), bytes);
+}
+
+/// Source: pytorch torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard and
+/// _backward_prefetch @ v2.11.0.
+void StageRun::copy_out(const UnitWindows& own, const UnitWindows* next, Pass pass) {
+  const std::int64_t bytes = buffer_bytes(own, pass);
+  if (!gathered_ahead_) {
+    make(buffer(bytes));
+    drop_buffer();
+    buffered_ = bytes;
+  }
+  gather(own, pass);
+  gathered_ahead_ = false;
+  if (pass == Pass::forward) return;
+  drop_buffer();
+  gathered_ahead_ = s_.overlap && next != nullptr;
+  if (!gathered_ahead_) return;
+  buffered_ = buffer_bytes(*next, pass);
+  make(buffer(buffered_));
 }
 
 void StageRun::gather(const UnitWindows& unit, Pass pass) {
@@ -172,8 +220,25 @@ void StageRun::release(const UnitWindows& own) {
 }
 
 void StageRun::open(const UnitWindows& own) {
-  if (!grown_) make(gradients(own.growing));
+  if (!grows_apart()) grow(own);
   for (const std::int64_t bytes : own.opened) make(gradients(bytes));
+}
+
+Script StageRun::with_gradients(Script& (Script::*event)(const Tensor&)) const {
+  Script script;
+  for (std::size_t i = 0; i < kWordCount<Account>; ++i) {
+    const auto account = static_cast<Account>(i);
+    const Bytes bytes = s_.with_gradients[account];
+    if (bytes.value > 0) (script.*event)({"with gradients", bytes.value, account});
+  }
+  return script;
+}
+
+/// Later backwards add to what the first one makes, and what is reduced apart goes then.
+void StageRun::grow(const UnitWindows& own) {
+  if (grown_ && !grows_apart()) return;
+  make(gradients(own.growing));
+  if (grown_) drop(gradients(own.growing));
 }
 
 /// `opens`: the unit whose gradients it is the first to add to.
@@ -184,7 +249,24 @@ void StageRun::run_backward(const Script& script, const UnitWindows* opens) {
   if (opens != nullptr && after) open(*opens);
 }
 
+/// The parts of a flat parameter's gradient are put together first, which they and it are there
+/// for; it is itself reduced, or a copy of another type is. Sources: pytorch
+/// torch/distributed/fsdp/_flat_param.py, _use_unsharded_views, and _runtime_utils.py,
+/// _post_backward_hook @ v2.11.0.
+void StageRun::complete_flat(const UnitWindows& own) {
+  for (const auto& [made, reduced] : own.completed) {
+    make(gradients(made));
+    drop(gradients(made));
+    const std::int64_t copy = s_.sharding.made == s_.sharding.reduced ? 0 : reduced;
+    make(gradients(copy));
+    if (grows_apart()) grow(own);
+    drop(gradients(copy));
+    drop(gradients(made));
+  }
+}
+
 void StageRun::complete(const UnitWindows& own) {
+  if (s_.sharding.one_outer_unit) return complete_flat(own);
   for (const auto& [made, reduced] : own.completed) {
     drop(gradients(summing_));
     summing_ = made;
@@ -197,6 +279,7 @@ void StageRun::complete(const UnitWindows& own) {
     drop(gradients(summing_));
     summing_ = 0;
   }
+  if (grows_apart()) grow(own);
 }
 
 void StageRun::take(const Turn& t) {
@@ -206,6 +289,7 @@ void StageRun::take(const Turn& t) {
   enter(*t.own, t.next, forward ? Pass::forward : Pass::backward);
   const Script script = program().block(t.kind, t.keeps_input, *t.block);
   run_backward(script, backward ? t.own : nullptr);
+  if (backward) begin_gradients();
   leave(*t.own);
   if (!backward) return;
   for (int i = 0; i < t.holds; ++i) make(program_->boundary());
@@ -248,15 +332,25 @@ void StageRun::head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* op
   simulator_.enter(Phase::loss);
   simulator_.run(chunk.loss);
   simulator_.enter(Phase::backward);
+  simulator_.run(chunk.loss_backward);
+  head_backward(chunk, opens);
+}
+
+void StageRun::head_backward(const StepProgram::Chunk& chunk, const UnitWindows* opens) {
+  simulator_.run(chunk.product_backward);
+  if (!s_.model.lora.freezes()) begin_gradients();
   run_backward(chunk.backward, opens);
 }
 
-void StageRun::head() {
-  const UnitWindows& unit = windows(s_.part.head_unit());
-  const StepProgram::Head head = program().head(s_.model.runs.back().block);
-  simulator_.enter(Phase::forward);
+/// Forwards and at once backwards.
+void StageRun::head_whole(const StepProgram::Head& head, const UnitWindows& unit) {
   const std::vector<Turn>& turns = backward_.back();
-  enter(unit, turns.empty() ? nullptr : turns.front().own, Pass::backward);
+  const UnitWindows* next = turns.empty() ? nullptr : turns.front().own;
+  if (s_.sharding.copies_out) {
+    enter(unit, nullptr, Pass::forward);
+  } else {
+    enter(unit, next, Pass::backward);
+  }
   simulator_.run(head.before);
   const UnitWindows* opens = &unit;
   for (const StepProgram::Chunk& chunk : head.chunks) {
@@ -265,6 +359,40 @@ void StageRun::head() {
   }
   simulator_.run(head.after);
   leave(unit);
+  release(unit);
+  drop_buffer();
+}
+
+/// Out of its unit to the loss and back, and then into it again.
+void StageRun::head_twice(const StepProgram::Head& head, const UnitWindows& unit) {
+  const StepProgram::Chunk& chunk = head.chunks.front();
+  enter(unit, nullptr, Pass::forward);
+  simulator_.run(head.before);
+  simulator_.run(chunk.forward);
+  leave(unit);
+  simulator_.enter(Phase::loss);
+  simulator_.run(chunk.loss);
+  drop_buffer();
+  simulator_.enter(Phase::backward);
+  simulator_.run(chunk.loss_backward);
+  const std::vector<Turn>& turns = backward_.back();
+  enter(unit, turns.empty() ? nullptr : turns.front().own, Pass::backward);
+  head_backward(chunk, &unit);
+  simulator_.run(head.after);
+  leave(unit);
+  release(unit);
+}
+
+void StageRun::head() {
+  const UnitWindows& unit = windows(s_.part.head_unit());
+  const StepProgram::Head head = program().head(s_.model.runs.back().block);
+  simulator_.enter(Phase::forward);
+  const bool at_once = head.chunks.size() > 1 || head.chunks.front().count > 1;
+  if (s_.sharding.copies_out && !at_once) {
+    head_twice(head, unit);
+  } else {
+    head_whole(head, unit);
+  }
   complete(unit);
 }
 
@@ -275,7 +403,9 @@ void StageRun::backward(int chunk) {
   take_all(backward_of(chunk));
   if (begins(chunk)) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
+    if (s_.sharding.copies_out) enter(unit, nullptr, Pass::backward);
     run_backward(program_->embedding_backward(), &unit);
+    if (s_.sharding.copies_out) leave(unit);
     release(unit);
     complete(unit);
     drop(program_->ids());
@@ -290,6 +420,7 @@ void StageRun::backward(int chunk) {
     if (s_.regrows) drop(gradients(unit.growing));
   }
   grown_ = !s_.regrows;
+  if (std::exchange(has_gradients_, false)) simulator_.run(with_gradients(&Script::drop));
   if (ends(chunk)) drop(program_->targets(s_.part));
 }
 
@@ -378,6 +509,7 @@ std::array<Peaks, kWordCount<Phase>> StageRun::peaks() {
 StageStep stage_step(const Problem& problem, const TargetTraits& traits, const Candidate& c,
                      int number, const ModelPart& part, const FlatLayout& layout,
                      const FlatLayout& frozen) {
+  static const FlatLayout kNone;
   StepShape shape = step_shape(problem, traits, c);
   for (const RecomputeSegment& segment : recompute_segments(c.recompute, part.layers)) {
     if (segment.recomputed) shape.dropped_blocks += segment.count;
@@ -392,6 +524,7 @@ StageStep stage_step(const Problem& problem, const TargetTraits& traits, const C
           .overlap = traits.overlaps(c),
           .growing = growing_bytes(problem, traits, c, layout),
           .regrows = regrows(problem, traits, c),
+          .with_gradients = bytes_with_gradients(problem, traits, c, {layout, frozen, kNone}),
           .quantised = problem.workload.serving.weights,
           .schedule = c.schedule,
           .stage = number,

@@ -37,10 +37,11 @@ class StepProgram {
   /// A block's turn. `keeps_input`: a forward leaves x for a later turn, whatever its state.
   virtual Script block(Turn turn, bool keeps_input, const BlockSpec& block) const = 0;
 
-  /// Of `count` equal chunks of logits: made, to their loss, and to its gradient.
+  /// Of `count` equal chunks of logits: made, to their loss, to their gradient, back through the
+  /// head's product, and on.
   struct Chunk {
     std::int64_t count = 1;
-    Script forward, loss, backward;
+    Script forward, loss, loss_backward, product_backward, backward;
   };
   /// From the last block's output to its gradient. `before`: the final norm, and what comes before
   /// the first logits.

@@ -86,6 +86,10 @@ class Graph {
   Var given(const char* name, std::int64_t elements, DType type, bool needs_gradient);
   /// Another one of the same size and type.
   Var like(const char* name, const Var& x) { return make(name, x.elements, x.type); }
+  /// An operator that has `workspace` until it returns.
+  void call(const char* name, std::int64_t workspace) {
+    if (workspace > 0) script_->call(name, workspace, false);
+  }
   /// `var` is left to another script.
   static void keep(const Var& var) { var.storage->keep(); }
 

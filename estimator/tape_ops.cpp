@@ -156,12 +156,14 @@ Var linear(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows) 
 Var flash_attention(Graph& graph, const Var& q, const Var& k, const Var& v, const Heads& heads) {
   Var out = graph.like("flash", q);
   const Var lse = graph.make("lse", heads.batch * heads.heads * heads.seq, DType::fp32);
+  graph.call("flash", heads.forward_workspace);
   graph.join({q, k, v}, {&out},
              [&graph, kept_q = saved(q), kept_k = saved(k), kept_v = saved(v), kept = saved(out),
               lse, heads](const std::vector<Var>&) {
                Var dq = graph.like("flash", kept_q);
                Var dk = graph.like("flash", kept_k);
                Var dv = graph.like("flash", kept_v);
+               graph.call("flash backward", heads.backward_workspace);
                std::vector<Var> scratch;
                if (heads.sums_apart) {
                  scratch.push_back(graph.like("softmax_d", lse));

@@ -45,6 +45,7 @@ struct Heads {
   /// head before it adds up those that share one. Source: Dao-AILab/flash-attention
   /// csrc/flash_attn/flash_api.cpp, mha_bwd @ v2.7.0.
   bool sums_apart = false;
+  std::int64_t forward_workspace = 0, backward_workspace = 0;  ///< of a CPU's kernel
 };
 /// `_scaled_dot_product_flash_attention`.
 Var flash_attention(Graph& graph, const Var& q, const Var& k, const Var& v, const Heads& heads);

@@ -19,7 +19,10 @@ std::vector<bool> kept_units(const StageStep& step, std::size_t units) {
     }
   }
   if (step.sharding.one_outer_unit) kept.front() = true;
-  kept.back() = false;  // the head's backward follows its forward at once
+  // The head's backward follows its forward at once, but for the loss.
+  const Sharding& sharding = step.sharding;
+  kept.back() = sharding.copies_out &&
+                (sharding.keeps_head || sharding.gathering == Gathering::each_micro_batch);
   return kept;
 }
 

@@ -33,6 +33,13 @@ struct Sharding {
   bool reduced_apart = false;   ///< for that a bucket is copied into another one, and goes at once
   bool each_micro_batch = false;  ///< gradients are reduced in each, not in the last one only
 
+  /// A unit is gathered into a buffer, and its weights are copied out of that. In a forward the
+  /// buffer stays until the next unit's is there, the last one's until the loss is; backwards the
+  /// next unit's comes ahead of its weights.
+  bool copies_out = false;
+  /// With each_use and copies_out: from the head's forward its weights stay for its backward.
+  bool keeps_head = false;
+
   /// The embedding is a unit with the final norm and the head, which is gathered from the first
   /// forward to the last backward.
   bool one_outer_unit = false;

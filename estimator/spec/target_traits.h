@@ -70,6 +70,9 @@ struct Holding {
   /// on; `from` is backward. With `to` backward as well each micro-batch's makes its own, which go
   /// when it has ended.
   bool grows = false;
+  /// Of each backward not from its beginning on, but from its first gradient; `from` and `to` are
+  /// backward.
+  bool with_gradients = false;
   Home (*home)(const Candidate&) = nullptr;  ///< null: on the device
   /// At home in the host's memory it is page-locked: torch rounds each allocation up to a power of
   /// two of bytes. By rows each tensor is one, else all that the holding is.

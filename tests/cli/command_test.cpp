@@ -83,6 +83,14 @@ TEST_F(CommandProcess, EstimatesWhatFits) {
     }
     EXPECT_EQ(sum, stage["allocated_bytes"].get<std::int64_t>());
   }
+  ASSERT_EQ(json["phases"].size(), 6);
+  for (const Json& phase : json["phases"]) {
+    std::int64_t sum = 0;
+    for (const auto& [account, bytes] : phase["accounts"].items()) {
+      if (account != "context" && account != "fragmentation") sum += bytes.get<std::int64_t>();
+    }
+    EXPECT_EQ(sum, phase["allocated_bytes"].get<std::int64_t>()) << phase["phase"];
+  }
 }
 
 TEST_F(CommandProcess, EstimatesWhatIsTooLargeWithExitCode3) {

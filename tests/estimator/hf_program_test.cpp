@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
+
+#include "estimator/kernel_script.h"
 
 namespace planwright::estimator {
 namespace {
@@ -12,6 +15,7 @@ using Turn = StepProgram::Turn;
 std::int64_t net(const Script& script) {
   std::int64_t bytes = 0;
   for (const Event& event : script.events()) {
+    if (event.kind == Event::Kind::call) continue;
     bytes += event.kind == Event::Kind::make ? event.bytes : -event.bytes;
   }
   return bytes;
@@ -35,10 +39,13 @@ std::int64_t left(const StepShape& shape, const BlockSpec& block, bool recompute
   const Turn forward = recompute ? Turn::forward_dropped : Turn::forward_kept;
   const Turn backward = recompute ? Turn::rebuild_and_backward : Turn::backward;
   const StepProgram::Head head = program.head(block);
-  const auto& [count, logits, loss, back] = head.chunks.front();
+  const auto& [count, logits, loss, to_logits, to_norm, back] = head.chunks.front();
   std::int64_t bytes = net(program.embedding()) + net(program.embedding_backward());
   for (const Turn turn : {forward, backward}) bytes += 2 * net(program.block(turn, true, block));
-  for (const Script* part : {&head.before, &logits, &loss, &back, &head.after}) bytes += net(*part);
+  for (const Script* part :
+       {&head.before, &logits, &loss, &to_logits, &to_norm, &back, &head.after}) {
+    bytes += net(*part);
+  }
   return bytes;
 }
 
@@ -66,6 +73,43 @@ std::vector<StepShape> shapes(bool llama) {
   half.modules.norms = half.modules.stream = DType::fp32;
   all.push_back(half);
   return all;
+}
+
+/// Weights' gradients are made on the way back through the product, when the logits' are gone.
+TEST(HfProgram, GoesBackThroughTheLossBeforeItDoesThroughTheHead) {
+  const StepShape s = shapes(true).front();
+  const StepProgram::Head head = HfProgram(s).head(block_of(true));
+  const StepProgram::Chunk& chunk = head.chunks.front();
+  const auto made = [](const Script& script, Account account) {
+    std::int64_t bytes = 0;
+    for (const Event& event : script.events()) {
+      const bool counts = event.kind == Event::Kind::make && event.account == account;
+      if (counts) bytes += event.bytes;
+    }
+    return bytes;
+  };
+  EXPECT_EQ(made(chunk.loss_backward, Account::gradients), 0);
+  EXPECT_GT(made(chunk.loss_backward, Account::logits), 0);
+  EXPECT_EQ(made(chunk.product_backward, Account::gradients), 4 * s.vocab * s.hidden);
+  EXPECT_EQ(made(chunk.backward, Account::logits), 0);
+}
+
+/// Of a CPU's kernel, as the built-in runtime has it there.
+TEST(HfProgram, GivesAttentionItsWorkspace) {
+  StepShape s = shapes(true).front();
+  for (const bool on_accelerator : {true, false}) {
+    s.modules.on_accelerator = on_accelerator;
+    std::vector<std::int64_t> workspaces;
+    for (const Turn turn : {Turn::forward_kept, Turn::backward}) {
+      const Script script = HfProgram(s).block(turn, true, block_of(true));
+      for (const Event& event : script.events()) {
+        if (event.kind == Event::Kind::call) workspaces.push_back(event.bytes);
+      }
+    }
+    const std::vector<std::int64_t> expected{attention_forward_workspace(s, block_of(true)),
+                                             attention_backward_workspace(s, block_of(true))};
+    EXPECT_EQ(workspaces, on_accelerator ? std::vector<std::int64_t>{} : expected);
+  }
 }
 
 TEST(HfProgram, LeavesNothingOfAMicroBatch) {

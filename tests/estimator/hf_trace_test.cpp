@@ -60,6 +60,7 @@ Story recorded(const std::string& name) {
 
 void tell(std::vector<Made>& story, std::int64_t& live, const Script& script) {
   for (const Event& event : script.events()) {
+    if (event.kind == Event::Kind::call) continue;
     tell(story, live, event.kind == Event::Kind::make, event.bytes);
   }
 }
@@ -175,9 +176,11 @@ std::pair<std::int64_t, std::int64_t> head_peaks(LossStyle style, bool frozen) {
   std::vector<Made> forward, backward;
   std::int64_t live = 0;
   tell(forward, live, head.before);
-  tell(forward, live, head.chunks.front().forward);
-  tell(forward, live, head.chunks.front().loss);
-  tell(backward, live, head.chunks.front().backward);
+  const StepProgram::Chunk& chunk = head.chunks.front();
+  for (const Script* part : {&chunk.forward, &chunk.loss}) tell(forward, live, *part);
+  for (const Script* part : {&chunk.loss_backward, &chunk.product_backward, &chunk.backward}) {
+    tell(backward, live, *part);
+  }
   return {Story::peak(forward), Story::peak(backward)};
 }
 

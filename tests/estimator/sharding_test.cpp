@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "estimator/quantities.h"
+#include "estimator/stage_script.h"
 #include "estimator/unit_windows.h"
 #include "tests/support/fake_traits.h"
 
@@ -149,15 +150,82 @@ TEST(StagePeaks, HaveWhatIsGathered) {
       << "a holding of the target";
 }
 
+Sharding copied_out(Gathering gathering) {
+  Sharding sharding = narrow_units(gathering);
+  sharding.copies_out = true;
+  return sharding;
+}
+
+/// The head is out of its unit when the loss comes, and the buffer of it is there.
+TEST(StagePeaks, HaveTheBufferThatUnitsAreCopiedOutOf) {
+  const auto at_loss = [](const Sharding& sharding) { return tensors_in(Phase::loss, sharding); };
+  Sharding sharding = copied_out(Gathering::each_use);
+  EXPECT_EQ(at_loss(sharding)[Account::parameters].value, 0);
+  EXPECT_EQ(at_loss(sharding)[Account::communication].value, 2 * kHead);
+  sharding.keeps_head = true;
+  EXPECT_EQ(at_loss(sharding)[Account::parameters].value, 2 * kHead);
+  EXPECT_EQ(at_loss(sharding)[Account::communication].value, 2 * kHead);
+  sharding = copied_out(Gathering::each_micro_batch);
+  EXPECT_EQ(at_loss(sharding)[Account::parameters].value, 2 * (kEmbedding + 2 * kBlock + kHead));
+  EXPECT_EQ(at_loss(sharding)[Account::communication].value, 2 * kHead);
+}
+
+Sharding flat_parameters(Gathering gathering) {
+  Sharding sharding = narrow_units(gathering);
+  sharding.one_outer_unit = true;
+  return sharding;
+}
+
+/// Parts, what they are put together in, and a copy of that in the type that is reduced; of the
+/// head's the embedding's backward does it.
+TEST(StagePeaks, HaveAFlatGradientBesideItsParts) {
+  Problem problem = two_ranks();
+  problem.workload.global_batch = 2;
+  const Candidate candidate = data_parallel(2, 3, 1);
+  const ModelPart part = model_part(problem.model, candidate, 0);
+  const FlatLayout trained = flat_layout(problem.model, part, 2, {.elements = 0, .by_unit = true});
+  const FlatLayout frozen = frozen_layout(problem.model, part, 2);
+  Bytes64 made;
+  for (const Instant& instant :
+       stage_timeline(stage_step(problem, traits_with(flat_parameters(Gathering::each_use)),
+                                 candidate, 0, part, trained, frozen))) {
+    const bool counts = instant.account == Account::gradients && instant.bytes > 0;
+    if (counts) made.push_back(instant.bytes);
+  }
+  constexpr std::int64_t kOuter = kEmbedding + kHead;
+  EXPECT_EQ(made, (Bytes64{2 * kHead, 2 * kBlock, 2 * kBlock, 4 * kBlock, 2 * kBlock, 2 * kBlock,
+                           4 * kBlock, 2 * kEmbedding, 2 * kOuter, 4 * kOuter}));
+}
+
 /// Nothing is left when a micro-batch has ended: a second one finds what the first one found.
 TEST(StagePeaks, AreTheSameWithMoreMicroBatches) {
   for (const Gathering gathering : {Gathering::each_use, Gathering::each_micro_batch}) {
-    for (const std::int64_t reuse : {0, 2449}) {
-      const Sharding sharding = narrow_units(gathering, reuse);
+    for (const Sharding& sharding : {narrow_units(gathering), narrow_units(gathering, 2449),
+                                     copied_out(gathering), flat_parameters(gathering)}) {
       for (const Phase phase : {Phase::forward, Phase::loss, Phase::backward}) {
         EXPECT_EQ(tensors_in(phase, sharding, 2), tensors_in(phase, sharding, 16)) << word(phase);
       }
     }
+  }
+}
+
+/// Of each backward, when the loss has been.
+TEST(StagePeaks, HaveWhatComesWithGradientsFromTheFirstOneOn) {
+  TargetTraits traits = traits_with({.made = DType::fp32, .reduced = DType::fp32});
+  traits.holdings = {{.account = Account::communication,
+                      .of = HoldingOf::step_counters,
+                      .bytes_each = [](const PrecisionRecipe&) { return std::int64_t{1} << 30; },
+                      .from = Phase::backward,
+                      .to = Phase::backward,
+                      .with_gradients = true}};
+  for (const int micro_batches : {1, 4}) {
+    Problem problem = two_ranks();
+    problem.workload.global_batch = 2 * micro_batches;
+    const Quantities q = quantify(problem, traits, data_parallel(2, 0, 1));
+    for (const Phase phase : {Phase::load, Phase::forward, Phase::loss, Phase::reduce}) {
+      EXPECT_EQ(phase_of(q, phase).tensors[Account::communication].value, 0) << word(phase);
+    }
+    EXPECT_EQ(phase_of(q, Phase::backward).tensors[Account::communication].value, 1 << 30);
   }
 }
 

@@ -9,6 +9,7 @@ framework_wheels="accelerate==1.15.0 annotated-types==0.8.0 anyio==4.16.0 click=
   pydantic==2.14.4 pydantic_core==2.50.5 pyyaml==6.0.4 regex==2026.11.19 safetensors==0.8.0 setuptools==81.0.0
   tokenizers==0.23.3 tqdm==4.70.1 transformers==5.23.0 truststore==0.10.5 typing-inspection==0.4.5
   typing_extensions==4.16.0 wheel==0.48.0"
+adapters_wheel="peft==0.21.2"
 deepspeed_source="deepspeed==0.19.8"
 frameworks_dir=$torch_dir-frameworks
 
@@ -17,6 +18,7 @@ install_frameworks() {
   (
     flock 9
     [ -e "$frameworks_dir/.complete" ] || make_frameworks
+    [ -e "$frameworks_dir/.adapters" ] || add_adapters
     [ -x "$frameworks_dir/bin/torchrun" ] || make_torchrun
     [ -e "$frameworks_dir/extensions/.complete" ] || make_extensions
   ) 9>"$deps_dir/lock"
@@ -34,6 +36,12 @@ make_frameworks() {
   # There is no wheel of it. Its operators are compiled when they are used.
   DS_BUILD_OPS=0 pip --python "$frameworks_dir/bin/python" install --no-deps --no-build-isolation $deepspeed_source
   touch "$frameworks_dir/.complete"
+}
+
+# LoRA's, for an environment that was made without them too.
+add_adapters() {
+  pip --python "$frameworks_dir/bin/python" install --only-binary=:all: --no-deps $adapters_wheel
+  touch "$frameworks_dir/.adapters"
 }
 
 # As the wheel's own entry point, which pip writes only where it installs the wheel.

@@ -165,7 +165,8 @@ INSTANTIATE_TEST_SUITE_P(
                                 zero12},
                       StateCase{"FsdpDdp", fsdp::traits, "", 0, kBf16, ddp},
                       StateCase{"FsdpZero2", fsdp::traits, "", 2, kBf16, fsdp2},
-                      StateCase{"FsdpZero3", fsdp::traits, "", 3, kFp32, fsdp2}),
+                      StateCase{"FsdpZero3", fsdp::traits, "", 3, kFp32, fsdp2},
+                      StateCase{"FsdpFlat", fsdp::traits, "fsdp1", 3, kBf16, fsdp2}),
     [](const auto& test) { return std::string(test.param.what); });
 
 /// Two bytes of each matrix's elements but the table's, eight of the table's and of the norms'.
@@ -295,27 +296,48 @@ Ledger deepspeed_at(Phase phase, int zero,
                    candidate);
 }
 
-/// Elements, not bytes; a second buffer where reduction runs beside the backward; zero 3 has its
-/// one from the beginning on. What is in it is copied to be reduced: all gradients of this model.
-/// With zero 1 .grad has lost as much by then.
+/// Elements, not bytes, from a backward's first gradient on; a second buffer where reduction runs
+/// beside the backward; zero 3 has its one from the beginning on.
 TEST(DeepspeedBuckets, AreBuffersOfAFixedSize) {
   using Knobs = std::vector<std::pair<std::string, std::string>>;
   const auto buffers = [](Phase phase, int zero, const Knobs& knobs = {}) {
     return deepspeed_at(phase, zero, knobs)[Account::communication].value;
   };
-  const std::int64_t bf16 = 2, all = bf16 * sums_of(2).elements;
+  constexpr std::int64_t kBytes = 2;
   for (const int zero : {1, 2}) {
-    const std::int64_t copy = zero == 2 ? all : 0;
-    EXPECT_EQ(buffers(Phase::load, zero), 0);
-    EXPECT_EQ(buffers(Phase::reduce, zero), 0);
-    EXPECT_EQ(buffers(Phase::backward, zero), bf16 * 500'000'000 + copy);
+    for (const Phase phase : {Phase::load, Phase::loss, Phase::reduce}) {
+      EXPECT_EQ(buffers(phase, zero), 0);
+    }
+    EXPECT_EQ(buffers(Phase::backward, zero), kBytes * 500'000'000);
     EXPECT_EQ(buffers(Phase::backward, zero, {{"reduce_bucket_size", "50000000"}}),
-              bf16 * 50'000'000 + copy);
-    EXPECT_EQ(buffers(Phase::backward, zero, {{"overlap_comm", "on"}}),
-              2 * bf16 * 500'000'000 + copy);
+              kBytes * 50'000'000);
+    EXPECT_EQ(buffers(Phase::backward, zero, {{"overlap_comm", "on"}}), 2 * kBytes * 500'000'000);
   }
-  EXPECT_EQ(buffers(Phase::load, 3), bf16 * 500'000'000);
-  EXPECT_EQ(buffers(Phase::backward, 3, {{"overlap_comm", "on"}}), bf16 * 500'000'000 + all);
+  EXPECT_EQ(buffers(Phase::load, 3), kBytes * 500'000'000);
+  EXPECT_EQ(buffers(Phase::backward, 3, {{"overlap_comm", "on"}}), kBytes * 500'000'000);
+}
+
+/// Zero 1 has them from micro-batch to micro-batch, zero 2 makes them anew.
+TEST(DeepspeedBuckets, OfZero1OutlastABackward) {
+  Problem problem = problem_of(deepspeed::traits(), 2, kBf16);
+  problem.workload.global_batch *= 2;
+  for (const int zero : {1, 2}) {
+    const Ledger held = ledger_at(Phase::loss, deepspeed::traits(), problem, candidate_of(2, zero));
+    EXPECT_EQ(held[Account::communication].value, zero == 1 ? 2 * 500'000'000 : 0);
+  }
+}
+
+/// What is in a full one is copied to be reduced, at zero 2 and 3; what does not fill it is when
+/// the backward has ended.
+TEST(DeepspeedBuckets, AreCopiedWhenTheyAreFull) {
+  Problem problem = problem_of(deepspeed::traits(), 2, kBf16);
+  problem.model.runs.front().count = 100;
+  for (const int zero : {1, 2, 3}) {
+    Candidate candidate = candidate_of(2, zero);
+    candidate.knobs = {{"reduce_bucket_size", "50000000"}};
+    const Ledger held = ledger_at(Phase::backward, deepspeed::traits(), problem, candidate);
+    EXPECT_EQ(held[Account::communication].value, (zero == 1 ? 1 : 2) * 2 * 50'000'000) << zero;
+  }
 }
 
 /// The fused wrapper, on GPUs, has the 16-bit gradients, each in fp32 and all of them as one buffer
@@ -419,6 +441,23 @@ TEST(StepsOfAdamW, MakeDenominators) {
   EXPECT_EQ(stepping(deepspeed::traits(), 0, DeviceKind::cpu), 2 * largest);
   EXPECT_EQ(stepping(deepspeed::traits(), 2, DeviceKind::cpu), 2 * 4 * n / 2);
   EXPECT_EQ(stepping(deepspeed::traits(), 3, DeviceKind::cuda), 0);
+}
+
+/// Norm and head are resharded like all others, and until the loss is there in the buffer that they
+/// were gathered through; torchtitan leaves them gathered. A rank that is alone has no buffer.
+TEST(TorchStates, AtZero3AreGatheredWhileTheirUnitIsAtWork) {
+  constexpr std::int64_t kHead = 2 * (4608 * 256 + 256);
+  const auto at_loss = [](const TargetTraits& traits, int world) {
+    const Problem problem = problem_of(traits, world, kBf16);
+    return ledger_at(Phase::loss, traits, problem, candidate_of(world, 3));
+  };
+  const Ledger resharded = at_loss(fsdp::traits(), 2);
+  EXPECT_EQ(resharded[Account::parameters].value, fsdp2(2).parameters);
+  EXPECT_EQ(resharded[Account::communication].value, kHead);
+  const Ledger kept = at_loss(torchtitan::traits(), 2);
+  EXPECT_EQ(kept[Account::parameters].value, fsdp2(2).parameters + 32 * 32 / 2 * 8 + kHead);
+  EXPECT_EQ(kept[Account::communication].value, kHead);
+  EXPECT_EQ(at_loss(fsdp::traits(), 1)[Account::communication].value, 0);
 }
 
 /// At zero 2 all weights are there, in the type that is computed in, when the loss is, and norm and

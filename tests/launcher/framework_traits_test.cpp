@@ -64,6 +64,10 @@ TEST_P(FrameworkTraits, NameASourceForEachRow) {
       EXPECT_EQ(holding.account, Account::gradients);
       EXPECT_EQ(holding.from, Phase::backward);
     }
+    if (holding.with_gradients) {
+      EXPECT_EQ(holding.from, Phase::backward);
+      EXPECT_EQ(holding.to, Phase::backward);
+    }
   }
 }
 
@@ -94,12 +98,13 @@ TEST_P(FrameworkTraits, HaveTheRulesOfTheirFiles) {
   EXPECT_EQ(refused, reason_text(explain(*broken, request.plan.problem, candidate)));
 }
 
-TEST_P(FrameworkTraits, StandInForTorchsOwnOperators) {
+TEST_P(FrameworkTraits, HaveTransformersModulesOrTorchsOwnOperatorsInTheirPlace) {
   EXPECT_TRUE(traits().stand_in_kernels);
-  EXPECT_EQ(traits().kernels(DeviceKind::cpu), KernelSet::composed);
   const bool modules = traits().modules != nullptr;
   const KernelSet own = traits().name == "pytorch" ? KernelSet::litgpt : KernelSet::transformers;
   EXPECT_EQ(traits().kernels(DeviceKind::cuda), modules ? own : KernelSet::composed);
+  const bool everywhere = modules && own == KernelSet::transformers;
+  EXPECT_EQ(traits().kernels(DeviceKind::cpu), everywhere ? own : KernelSet::composed);
   EXPECT_EQ(traits().transport(DeviceKind::cpu), Transport::gloo);
   EXPECT_EQ(traits().transport(DeviceKind::cuda), Transport::nccl);
 }

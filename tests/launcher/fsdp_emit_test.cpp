@@ -62,6 +62,16 @@ TEST(FsdpEmit, FollowsStageReplicasAndOffload) {
   EXPECT_EQ(json.at("mesh"), Json::parse(R"({"dp_replicate": 8, "dp_shard": 1})"));
 }
 
+TEST(FsdpEmit, NamesTheOlderWrapperWhereItIsAskedFor) {
+  auto asked = request();
+  asked.plan.candidate.knobs = {{"engine", "fsdp1"}};
+  const Json json = json_of(emit(asked), "fsdp_settings.json");
+  EXPECT_EQ(json.at("wrap"), "FullyShardedDataParallel");
+  EXPECT_TRUE(json.at("backward_prefetch").is_null());
+  asked.plan.candidate.zero = 0;
+  EXPECT_NE(testing::refusal(emit, asked).find("FSDP1 shards, and zero is 0"), std::string::npos);
+}
+
 TEST(FsdpEmit, StoresWhatTheOptimizerUpdates) {
   auto asked = request();
   asked.plan.problem.workload.recipe = {DType::bf16, DType::bf16, DType::bf16, std::nullopt,

@@ -12,7 +12,8 @@ namespace planwright::targets::accelerate {
 namespace {
 
 /// no_sync in all micro-batches but the last, whatever shards; FSDP's policy has one type for
-/// weights and reduction, and embedding, each block, and norm with head are its units. Sources:
+/// weights and reduction, and embedding, each block, and norm with head are its units, of which the
+/// last is not resharded after its forward. Sources:
 /// huggingface/accelerate src/accelerate/accelerator.py (no_sync), utils/dataclasses.py
 /// (set_mixed_precision), utils/fsdp_utils.py (fsdp2_prepare_model) @ v1.15.0. FSDP1's flat
 /// parameters are as many bytes.
@@ -22,6 +23,7 @@ TorchUse torch_use(const Use& use) {
           .has_momentum = use.has_momentum,
           .fused_adamw = use.fused_adamw,
           .fsdp1 = use.fsdp1,
+          .keeps_head = true,
           .autocasts = autocasts,
           .transformers = true};
 }
@@ -94,7 +96,7 @@ TargetTraits states(const std::string& name, const std::string& version, const U
   traits.sharding = [use](const Problem& problem, const Candidate& c) {
     return sharding(use, problem, c);
   };
-  traits.kernels = transformers_on_gpus;
+  traits.kernels = transformers_modules;
   traits.modules = [use](const Problem& problem, const Candidate& c) {
     return modules(use, problem, c);
   };

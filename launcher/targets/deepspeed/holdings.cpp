@@ -87,6 +87,10 @@ struct Case {
   bool wide_sums() const { return types.gradient != types.compute; }
   bool cuda() const { return problem.cluster.device.kind == DeviceKind::cuda; }
   bool accumulates() const { return accumulation(problem, candidate) > 1; }
+  /// Gradients are reduced before the backward has ended.
+  bool fills_bucket() const {
+    return parameter_counts(problem.model).trainable > reduce_bucket_elements(candidate);
+  }
   bool has(OptimizerKind kind) const { return problem.workload.optimizer == kind; }
   /// bf16 that is summed in fp32 has a class of its own.
   bool in_bf16_optimizer() const {
@@ -103,12 +107,20 @@ bool zero0_fused(const Case& c) { return c.at(0) && c.in_fused_optimizer(); }
 bool zero0_narrow(const Case& c) { return c.at(0) && c.narrow(); }
 bool zero0_reduces(const Case& c) { return c.at(0) && c.candidate.dp > 1 && !c.narrow(); }
 bool zero1_narrow(const Case& c) { return c.at(1) && !c.wide_sums(); }
+bool zero1_sums(const Case& c) { return zero1_narrow(c) && c.accumulates(); }
+bool zero1_keeps(const Case& c) {
+  return zero1_narrow(c) && !c.accumulates() && !overlaps(c.candidate);
+}
 bool zero1_wide(const Case& c) { return c.at(1) && c.wide_sums() && !c.in_bf16_optimizer(); }
-bool zero2(const Case& c) { return c.at(2); }
+bool zero1_wide_once(const Case& c) { return zero1_wide(c) && !c.accumulates(); }
+bool zero1_wide_sums(const Case& c) { return zero1_wide(c) && c.accumulates(); }
 bool zero2_narrow(const Case& c) { return c.at(2) && !c.wide_sums() && !c.steps_on_host(); }
+bool zero2_fills(const Case& c) { return c.at(2) && c.fills_bucket(); }
+bool zero2_narrow_fills(const Case& c) { return zero2_narrow(c) && c.fills_bucket(); }
 bool zero2_wide(const Case& c) { return c.at(2) && c.wide_sums() && !c.steps_on_host(); }
 bool zero2_adds(const Case& c) { return zero2_narrow(c) && c.accumulates(); }
 bool zero3(const Case& c) { return c.at(3); }
+bool zero3_fills(const Case& c) { return zero3(c) && c.fills_bucket(); }
 bool zero3_narrow(const Case& c) {
   return c.at(3) && c.narrow() && !c.wide_sums() && !c.steps_on_host();
 }
@@ -123,8 +135,17 @@ bool states_on_disk(const Case& c) { return c.at(3) && c.steps_on_host() && c.to
 bool offloads_weights(const Case& c) { return c.candidate.offload.params; }
 bool weights_on_disk(const Case& c) { return offloads_weights(c) && c.to_disk(); }
 bool in_bf16_optimizer(const Case& c) { return c.in_bf16_optimizer(); }
+/// Zero 1 fills buffers after the last micro-batch, and has them from the first one's first
+/// gradient on; zero 2 has them anew in each.
+bool keeps_buffers(const Case& c) { return c.at(1) && c.accumulates(); }
 bool has_buffer(const Case& c) { return c.in_flat_optimizer() && !zero1_wide(c); }
 bool has_second_buffer(const Case& c) { return has_buffer(c) && overlaps(c.candidate); }
+bool has_buffer_anew(const Case& c) { return has_buffer(c) && !keeps_buffers(c); }
+bool has_second_buffer_anew(const Case& c) { return has_second_buffer(c) && !keeps_buffers(c); }
+bool has_wide_buffer_anew(const Case& c) { return zero1_wide(c) && !keeps_buffers(c); }
+bool keeps_buffer(const Case& c) { return has_buffer(c) && keeps_buffers(c); }
+bool keeps_second_buffer(const Case& c) { return has_second_buffer(c) && keeps_buffers(c); }
+bool keeps_wide_buffer(const Case& c) { return zero1_wide(c) && keeps_buffers(c); }
 bool has_master(const Case& c) { return c.narrow() || c.at(1) || c.at(2); }
 bool is_adamw(const Case& c) { return c.has(OptimizerKind::adamw); }
 bool is_lion(const Case& c) { return c.has(OptimizerKind::lion); }
@@ -138,7 +159,11 @@ bool stays_gathered(const FlatTensor& t) {
   });
 }
 
-constexpr bool kGrows = true, kAtOnce = false;
+/// When in its phases a row is there: from the beginning, bit by bit, or from a backward's first
+/// gradient on.
+enum class Comes { at_once, bit_by_bit, with_gradients };
+constexpr Comes kAtOnce = Comes::at_once, kGrows = Comes::bit_by_bit,
+                kWithGradients = Comes::with_gradients;
 
 struct Row {
   Account account;
@@ -148,7 +173,7 @@ struct Row {
   Phase from, to;
   bool (*when)(const Case&);
   const char* source;
-  bool grows = false;
+  Comes comes = kAtOnce;
   std::int64_t at_most = 0;
   bool (*takes)(const FlatTensor&) = nullptr;
   Home (*home)(const Candidate&) = nullptr;
@@ -224,10 +249,13 @@ const std::vector<Row>& rows() {
       {communication, trained, weight, whole, kReduce, kReduce, zero0_reduces, kEngine, kAtOnce,
        kPlainBucket},
 
-      // Zero 1: .grad is whole until the last micro-batch, or its sums in fp32 are. For bf16 these
-      // are a class of their own, which keeps both until it has stepped.
-      {gradients, trained, weight, whole, kBackward, kBackward, zero1_narrow, kZero12, kGrows},
-      {gradients, trained, sum, whole, kBackward, kBackward, zero1_wide, kZero12, kGrows},
+      // Zero 1: .grad is whole until the last micro-batch, with what is reduced after it until that
+      // has ended, or its sums in fp32 are. For bf16 these are a class of their own, which keeps
+      // both until it has stepped.
+      {gradients, trained, weight, whole, kBackward, kBackward, zero1_keeps, kZero12, kGrows},
+      {gradients, trained, sum, whole, kBackward, kBackward, zero1_wide_once, kZero12, kGrows},
+      {gradients, trained, weight, whole, kForward, kBackward, zero1_sums, kZero12},
+      {gradients, trained, sum, whole, kForward, kBackward, zero1_wide_sums, kZero12},
       {gradients, trained, sum, whole, kLoad, kEnd, in_bf16_optimizer, kBf16},
       {gradients, trained, weight, whole, kBackward, kEnd, in_bf16_optimizer, kBf16, kGrows},
       {communication, trained, sum, whole, kReduce, kReduce, in_bf16_optimizer, kEngine, kAtOnce,
@@ -238,15 +266,23 @@ const std::vector<Row>& rows() {
       // than what .grad has lost by then. With zero 2 each micro-batch has a part, and the next
       // one's is added to it.
       {gradients, trained, weight, flat, kReduce, kReduce, keeps_own_part, kZero12},
-      {gradients, trained, sum, flat, kBackward, kReduce, zero2_narrow, kZero12},
+      {gradients, trained, sum, flat, kBackward, kBackward, zero2_narrow_fills, kZero12},
+      {gradients, trained, sum, flat, kReduce, kReduce, zero2_narrow, kZero12},
       {gradients, trained, sum, flat, kForward, kBackward, zero2_adds, kZero12},
       {gradients, trained, sum, flat, kBackward, kBackward, zero2_wide, kZero12},
       {gradients, trained, sum, flat, kReduce, kReduce, flattens, kZero12},
       {gradients, trained, stepped, flat, kReduce, kEnd, steps_flat_part, kZero12},
-      {communication, bucket, sum, whole, kBackward, kBackward, zero1_wide, kZero12},
-      {communication, bucket, weight, whole, kBackward, kBackward, has_buffer, kZero12},
-      {communication, bucket, weight, whole, kBackward, kBackward, has_second_buffer, kZero12},
-      {communication, filled_bucket, weight, whole, kBackward, kBackward, zero2, kZero12},
+      {communication, bucket, sum, whole, kForward, kBackward, keeps_wide_buffer, kZero12},
+      {communication, bucket, weight, whole, kForward, kBackward, keeps_buffer, kZero12},
+      {communication, bucket, weight, whole, kForward, kBackward, keeps_second_buffer, kZero12},
+      {communication, bucket, sum, whole, kBackward, kBackward, has_wide_buffer_anew, kZero12,
+       kWithGradients},
+      {communication, bucket, weight, whole, kBackward, kBackward, has_buffer_anew, kZero12,
+       kWithGradients},
+      {communication, bucket, weight, whole, kBackward, kBackward, has_second_buffer_anew, kZero12,
+       kWithGradients},
+      {communication, filled_bucket, weight, whole, kBackward, kBackward, zero2_fills, kZero12,
+       kWithGradients},
 
       // Zero 3: the own part and the bucket are there for good, the bucket is cut and put together
       // anew to be reduced, and so many elements are copied as one, widened and stepped at a time.
@@ -256,7 +292,8 @@ const std::vector<Row>& rows() {
       {gradients, trained, stepped, tensors, kReduce, kEnd, zero3_steps, kZero3, kAtOnce,
        kSubGroup},
       {communication, bucket, weight, whole, kLoad, kEnd, zero3, kZero3},
-      {communication, filled_bucket, weight, whole, kBackward, kBackward, zero3, kCoalesced},
+      {communication, filled_bucket, weight, whole, kBackward, kBackward, zero3_fills, kCoalesced,
+       kWithGradients},
   };
   return kRows;
 }
@@ -279,7 +316,8 @@ Holding holding_of(const Row& row, const Use& use) {
   holding.source = row.source;
   holding.takes = row.takes;
   holding.at_most = row.at_most;
-  holding.grows = row.grows;
+  holding.grows = row.comes == Comes::bit_by_bit;
+  holding.with_gradients = row.comes == Comes::with_gradients;
   holding.home = row.home;
   holding.pinned = row.pinned;
   return holding;

@@ -8,6 +8,7 @@
 #include "launcher/targets/shared/estimable.h"
 #include "launcher/targets/shared/stand_in.h"
 #include "launcher/targets/shared/torch_states.h"
+#include "launcher/targets/shared/transformers_use.h"
 
 namespace planwright::targets::deepspeed {
 namespace {
@@ -28,6 +29,10 @@ TargetTraits make_traits() {
   traits.axes.zero = {0, 1, 2, 3};
   traits.axes.offload = offloads();
   traits.recipe = recipe;
+  traits.kernels = transformers_modules;
+  traits.modules = [](const Problem& problem, const Candidate& candidate) {
+    return modules_of(problem, candidate, {.gathered = true});
+  };
   traits.bucket_elements = reduce_bucket_elements;
   traits.overlaps = overlaps;
   traits.sharding = sharding;

@@ -26,10 +26,11 @@ Json checkpointed(const Recompute& recompute, std::int64_t layers) {
 
 void add_sharding(Json& json, const Candidate& c) {
   const bool sharded = c.zero > 0;
-  json["wrap"] = sharded ? "fully_shard" : "ddp";
+  json["wrap"] = is_fsdp1(c) ? "FullyShardedDataParallel" : sharded ? "fully_shard" : "ddp";
   json["mesh"] = {{"dp_replicate", sharded ? c.hsdp : c.dp},
                   {"dp_shard", sharded ? shard_ranks(c) : 1}};
   json["reshard_after_forward"] = c.zero == 3;
+  if (is_fsdp1(c)) json["backward_prefetch"] = nullptr;
   json["cpu_offload"] = c.offload != Offload{};
 }
 

@@ -10,12 +10,36 @@ constexpr const char* kFullyShard =
     "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fully_shard.py @ v2.11.0";
 constexpr const char* kPolicy =
     "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fsdp_api.py @ v2.11.0";
+constexpr const char* kFsdp1 =
+    "pytorch/pytorch torch/distributed/fsdp/fully_sharded_data_parallel.py @ v2.11.0";
 constexpr const char* kSettings = "launcher/targets/fsdp/emit.h";
+
+/// Of one rank it makes NO_SHARD: source: _init_utils.py, _init_core_state.
+Rule fsdp1_shards() {
+  return {"fsdp1_shards",
+          [](const Problem&, const Candidate& c) {
+            return knob_value(c, emitted_knobs(), kEngineKnob) == word(Engine::fsdp1) &&
+                   (c.zero == 0 || shard_ranks(c) == 1);
+          },
+          "FSDP1 shards, and zero is {zero} with dp {dp} and hsdp {hsdp}",
+          "use --zero 2 or 3 over more ranks, or the knob engine=fsdp2", kFsdp1};
+}
 
 }  // namespace
 
+bool is_fsdp1(const Candidate& candidate) {
+  return candidate.zero >= 2 &&
+         knob_value(candidate, emitted_knobs(), kEngineKnob) == word(Engine::fsdp1);
+}
+
+std::vector<Knob> emitted_knobs() {
+  return {{kEngineKnob, all_words<Engine>(),
+           "what shards: fully_shard (DDP at zero 0) or FullyShardedDataParallel"}};
+}
+
 std::vector<Rule> emit_rules() {
   return {
+      fsdp1_shards(),
       trains_only(kSettings),
       one_stage(kFullyShard),
       one_tensor_rank(kFullyShard),
@@ -31,7 +55,7 @@ std::vector<Rule> emit_rules() {
       offload_of_all_states(kPolicy),
       precision_among({Precision::bf16, Precision::fp16, Precision::fp32, Precision::fp64},
                       kPolicy),
-      known_knobs({}, kSettings),
+      known_knobs(emitted_knobs(), kSettings),
   };
 }
 

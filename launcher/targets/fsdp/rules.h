@@ -1,12 +1,32 @@
 #pragma once
 
+#include <array>
+#include <string_view>
 #include <vector>
 
 #include "estimator/spec/target_traits.h"
 
 namespace planwright::targets::fsdp {
 
-/// What a script that shards with fully_shard, or not at all, cannot be told.
+/// What shards. The knob's values: fsdp2, the default, which is fully_shard and at zero 0 DDP; and
+/// fsdp1, FullyShardedDataParallel.
+enum class Engine { fsdp2, fsdp1 };
+constexpr const char* kEngineKnob = "engine";
+
+/// Whether FullyShardedDataParallel does.
+bool is_fsdp1(const Candidate& candidate);
+
+/// The knob, its default first.
+std::vector<Knob> emitted_knobs();
+
+/// What a script that shards with these, or not at all, cannot be told.
 std::vector<Rule> emit_rules();
 
 }  // namespace planwright::targets::fsdp
+
+namespace planwright {
+template <>
+struct Words<targets::fsdp::Engine> {
+  static constexpr std::array<std::string_view, 2> kWords{"fsdp2", "fsdp1"};
+};
+}  // namespace planwright

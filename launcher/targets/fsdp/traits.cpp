@@ -15,8 +15,8 @@ namespace {
 constexpr const char* kSettings = "launcher/targets/fsdp/emit.h";
 
 /// The script gives embedding, each block, and norm with head to fully_shard, and lets every
-/// backward reduce.
-constexpr TorchUse kUse{.transformers = true};
+/// backward reduce; of FullyShardedDataParallel blocks are units, and all else is one around them.
+constexpr TorchUse kUse{.fsdp1 = is_fsdp1, .transformers = true};
 
 /// fully_shard gathers weights in the type that is computed in; DistributedDataParallel is under
 /// autocast.
@@ -37,6 +37,7 @@ TargetTraits make_traits() {
                          estimable_optimizers({OptimizerKind::adamw, OptimizerKind::lion,
                                                OptimizerKind::sgd, OptimizerKind::adafactor}),
                          {estimable_types(torch_recipe, true)}});
+  traits.knobs = emitted_knobs();
   traits.axes.zero = {0, 2, 3};
   traits.axes.hsdp = usual_degrees();
   traits.axes.offload = offloads_of_all_states();
@@ -45,9 +46,10 @@ TargetTraits make_traits() {
     traits.axes.recompute.push_back({RecomputeKind::first, k, {}});
   }
   traits.recipe = torch_recipe;
-  traits.kernels = transformers_on_gpus;
+  traits.kernels = transformers_modules;
   traits.modules = modules;
   traits.bucket_elements = [](const Candidate&) { return ddp_bucket_elements(25); };
+  traits.overlaps = [](const Candidate& candidate) { return !is_fsdp1(candidate); };
   traits.sharding = [](const Problem& problem, const Candidate& candidate) {
     return torch_sharding(kUse, problem, candidate);
   };

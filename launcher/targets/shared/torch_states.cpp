@@ -55,6 +55,11 @@ ShardedBy rows(const Candidate& c) {
   return c.zero >= 2 ? ShardedBy::each_row : ShardedBy::nothing;
 }
 
+/// FSDP1's flat parameters, whose end is padded.
+ShardedBy flat(const Candidate& c) {
+  return c.zero >= 2 ? ShardedBy::data_ranks : ShardedBy::nothing;
+}
+
 bool replicates(const Problem&, const Candidate& c) { return c.zero == 0 && c.dp > 1; }
 bool shards(const Candidate& c) { return c.zero >= 2; }
 bool offloads(const Problem&, const Candidate& c) { return c.offload.params; }
@@ -94,13 +99,6 @@ bool has_byte_states(const FlatTensor& t) {
 }
 bool has_wide_states(const FlatTensor& t) { return !has_byte_states(t); }
 
-/// fully_shard frees the buffer that it gathered a unit through when it gathers the next one in a
-/// forward: that of norm and head is there until the next step's first.
-bool is_of_head(const FlatTensor& t) {
-  const std::string& name = t.tensor.name;
-  return name.starts_with("final_norm") || name.starts_with("head") || t.first_unit != t.unit;
-}
-bool gathers_units(const Problem&, const Candidate& c) { return shards(c) && c.pp == 1; }
 bool is_of_block(const FlatTensor& t) { return is_multiplied(t) && t.tensor.linear; }
 bool is_not_linear(const FlatTensor& t) { return !t.tensor.linear; }
 
@@ -140,7 +138,7 @@ std::vector<Holding> casts(const TorchUse& use) {
   using enum Account;
   using enum HoldingOf;
   const auto in_modules = [use](const Problem& p) {
-    return (use.transformers || use.litgpt) && on_gpus(p);
+    return use.transformers || (use.litgpt && on_gpus(p));
   };
   const auto kept = [=](const Problem& p, const Candidate& c) {
     return keeps_casts(p, c) && !in_modules(p);
@@ -168,20 +166,17 @@ std::vector<Holding> casts(const TorchUse& use) {
 std::vector<Holding> frozen_base(const TorchUse& use) {
   using enum Account;
   using enum HoldingOf;
-  const auto narrow = [use](const Problem& p, const Candidate&) {
-    return use.transformers && on_gpus(p);
+  const auto wide = [use](const Problem& p, const Candidate&) {
+    return !use.transformers && !(use.litgpt && p.workload.serving.weights);
+  };
+  const auto plain = [use](const Problem& p, const Candidate&) {
+    return use.transformers && !p.workload.serving.weights;
+  };
+  const auto packed = [use](const Problem& p, const Candidate&) {
+    return use.transformers && p.workload.serving.weights;
   };
   const auto packs_head = [use](const Problem& p, const Candidate&) {
     return use.litgpt && p.workload.serving.weights.has_value();
-  };
-  const auto wide = [=](const Problem& p, const Candidate& c) {
-    return !narrow(p, c) && !packs_head(p, c);
-  };
-  const auto plain = [=](const Problem& p, const Candidate& c) {
-    return narrow(p, c) && !p.workload.serving.weights;
-  };
-  const auto packed = [=](const Problem& p, const Candidate& c) {
-    return narrow(p, c) && p.workload.serving.weights;
   };
   return {
       // account    of      bytes each  copies by    from      to         when         source
@@ -199,21 +194,14 @@ std::vector<Holding> frozen_base(const TorchUse& use) {
   };
 }
 
-std::vector<Holding> weights(const TorchUse& use) {
+std::vector<Holding> weights() {
   using enum Account;
   using enum HoldingOf;
-  const auto keeps_buffer = [use](const Problem& p, const Candidate& c) {
-    return gathers_units(p, c) && !said(use.fsdp1, c);
-  };
   return {
       // account    of      bytes each  copies by    from      to         when         source
       {parameters, trained, updated_bytes, 1, rows, kLoad, kEnd, nullptr, kParam},
       {parameters, trained, compute_bytes, 1, whole, kForward, kBackward, gathers_once, kStage},
       {parameters, trained, compute_bytes, 1, whole, kBackward, kBackward, gathers_again, kStage},
-      {communication, trained, compute_bytes, 1, whole, kForward, kEnd, keeps_buffer, kGroup,
-       is_of_head},
-      {communication, frozen, compute_bytes, 1, whole, kForward, kEnd, keeps_buffer, kGroup,
-       is_of_head},
   };
 }
 
@@ -242,8 +230,8 @@ std::vector<Holding> gradients(const TorchUse& use) {
       {Account::gradients, trained, updated_bytes, 1, rows, kReduce, kEnd, kept_whole, kGroup},
       {Account::gradients, trained, gradient_bytes, 1, whole, kBackward, kReduce, in_stages, kStage,
        nullptr, 0, kGrows},
-      {Account::gradients, trained, deferred_bytes, 1, whole, kBackward, kBackward, deferred,
-       kGroup, nullptr, 0, kGrows},
+      {Account::gradients, trained, deferred_bytes, 1, whole, kForward, kBackward, deferred,
+       kGroup},
       {Account::gradients, frozen, deferred_bytes, 1, whole, kBackward, kBackward, flat, kFlat,
        is_beside_adapters},
       {communication, trained, updated_bytes, 1, whole, kLoad, kEnd, replicates, kReducer},
@@ -337,12 +325,20 @@ std::vector<Offload> offloads_of_all_states() {
 }
 
 std::vector<Holding> torch_holdings(const TorchUse& use) {
-  std::vector<Holding> all = weights(use);
+  std::vector<Holding> all = weights();
   for (const auto& group : {frozen_base(use), casts(use), gradients(use), states(use)}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   send_parts_home(all);
   for (Holding& each : offload_staging()) all.push_back(std::move(each));
+  if (use.fsdp1 == nullptr) return all;
+  std::vector<Holding> cut = all;
+  for (Holding& holding : cut) {
+    if (holding.sharded_by == rows) holding.sharded_by = flat;
+  }
+  cut = only_if(use.fsdp1, std::move(cut));
+  all = only_if(std::not_fn(use.fsdp1), std::move(all));
+  all.insert(all.end(), cut.begin(), cut.end());
   return all;
 }
 
@@ -350,7 +346,7 @@ Sharding torch_sharding(const TorchUse& use, const Problem& problem, const Candi
   const PrecisionRecipe& recipe = problem.workload.recipe;
   Sharding sharding{.made = updated_type(recipe),
                     .reduced = updated_type(recipe),
-                    .each_micro_batch = !use.defers};
+                    .each_micro_batch = !use.defers || accumulation(problem, candidate) == 1};
   if (!shards(candidate)) return sharding;
   sharding.gathered = sharding.made = recipe.compute;
   sharding.gathering = candidate.zero == 3 ? Gathering::each_use
@@ -364,6 +360,8 @@ Sharding torch_sharding(const TorchUse& use, const Problem& problem, const Candi
     sharding.buckets = sharding.reduced_apart = true;
   }
   sharding.one_outer_unit = said(use.fsdp1, candidate);
+  sharding.copies_out = candidate.pp == 1 && !sharding.one_outer_unit;
+  sharding.keeps_head = use.keeps_head;
   return sharding;
 }
 

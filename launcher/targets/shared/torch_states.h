@@ -25,10 +25,11 @@ struct TorchUse {
   bool (*fused_adamw)(const Candidate&) = nullptr;
   /// Whether FSDP1 shards, whose flat parameters split and join again; null or false: fully_shard.
   bool (*fsdp1)(const Candidate&) = nullptr;
+  bool keeps_head = false;  ///< fully_shard does not reshard norm and head after their forward
   /// Whether modules see weights of other types than they compute in; null: at zero 0 and 1.
   bool (*autocasts)(const Candidate&) = nullptr;
-  /// Blocks are transformers' modules: on GPUs estimator/hf_program makes their casts, and a frozen
-  /// base is loaded in the type that is computed in.
+  /// Blocks are transformers' modules: estimator/hf_program makes their casts, and a frozen base is
+  /// loaded in the type that is computed in.
   bool transformers = false;
   /// The same of litgpt's modules, whose frozen base is stored as the trained weights are, or in 4
   /// bits with its head.

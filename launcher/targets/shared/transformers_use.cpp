@@ -90,9 +90,7 @@ std::vector<Rule> module_rules(const std::string& source) {
            "use --loss chunked, or the knob kernels=unsloth or eager", source}};
 }
 
-KernelSet transformers_on_gpus(DeviceKind kind) {
-  return kind == DeviceKind::cuda ? KernelSet::transformers : KernelSet::composed;
-}
+KernelSet transformers_modules(DeviceKind) { return KernelSet::transformers; }
 
 bool autocasts(const Candidate& candidate) {
   return knob_value(candidate, module_knobs(), kAutocast) == kOn;

@@ -28,8 +28,8 @@ struct ModuleTypes {
   bool autocast = false;
 };
 
-/// The modules themselves on GPUs; on a CPU torch's operators stand in for them.
-KernelSet transformers_on_gpus(DeviceKind kind);
+/// The modules themselves, on any device.
+KernelSet transformers_modules(DeviceKind kind);
 HfModules modules_of(const Problem& problem, const Candidate& candidate, const ModuleTypes& types);
 
 bool autocasts(const Candidate& candidate);

@@ -19,9 +19,10 @@ constexpr const char* kModel =
 constexpr const char* kCheckpoint =
     "pytorch/torchtitan torchtitan/distributed/activation_checkpoint.py @ v0.2.2";
 
-/// Embedding, each block, and norm with head are units, and every backward reduces: source:
-/// kParallelize, apply_fsdp and apply_ddp. AdamW is fused: components/optimizer.py.
-constexpr TorchUse kUse{.fused_adamw = [](const Candidate&) { return true; }};
+/// Embedding, each block, and norm with head are units, of which the last is not resharded after
+/// its forward, and every backward reduces: source: kParallelize, apply_fsdp and apply_ddp. AdamW
+/// is fused: components/optimizer.py.
+constexpr TorchUse kUse{.fused_adamw = [](const Candidate&) { return true; }, .keeps_head = true};
 
 /// As complex numbers of fp32.
 Holding rotary_table() {
