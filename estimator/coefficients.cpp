@@ -114,6 +114,11 @@ std::optional<double> basis_value(const std::string& basis, Term term, const Pro
 
 bool is_size(Term term) { return term >= Term::gemm_scratch; }
 
+/// Whether the scripts are written after the framework's own modules.
+bool has_modules(KernelSet kernels) {
+  return kernels == KernelSet::transformers || kernels == KernelSet::torch_modules;
+}
+
 }  // namespace
 
 bool applies(Term term, const Problem& problem, const TargetTraits& traits) {
@@ -132,7 +137,7 @@ bool applies(Term term, const Problem& problem, const TargetTraits& traits) {
     case Term::work_factor:
       return traits.stand_in_kernels;
     case Term::activation_factor:
-      return traits.stand_in_kernels && traits.kernels(kind) != KernelSet::transformers;
+      return traits.stand_in_kernels && !has_modules(traits.kernels(kind));
     case Term::state_factor:
       return problem.model.stand_in;
     case Term::host_link:

@@ -3,12 +3,14 @@
 #include "estimator/hf_program.h"
 #include "estimator/runtime_program.h"
 #include "estimator/te_program.h"
+#include "estimator/torch_program.h"
 
 namespace planwright::estimator {
 
 std::unique_ptr<StepProgram> step_program(const StepShape& shape) {
   if (shape.kernels == KernelSet::transformer_engine) return std::make_unique<TeProgram>(shape);
   if (shape.kernels == KernelSet::transformers) return std::make_unique<HfProgram>(shape);
+  if (shape.kernels == KernelSet::torch_modules) return std::make_unique<TorchProgram>(shape);
   return std::make_unique<RuntimeProgram>(shape);
 }
 

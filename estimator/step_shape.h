@@ -28,10 +28,11 @@ struct StepShape {
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::plain;
   bool recompute_core = false;
+  bool saves_ops = false;  ///< a block that is made again has results of some operators kept
   bool hidden_dropout = false, attention_dropout = false;
   LoraSpec lora{};
   KernelSet kernels = KernelSet::in_place;
-  HfModules modules{};              ///< of the kernel set transformers
+  HfModules modules{};              ///< of the kernel sets transformers and torch_modules
   std::int64_t dropped_blocks = 0;  ///< of the stage, whose forward keeps nothing
   /// A backward's gradients of weights go at once, added to those of an earlier one.
   bool sums_gradients = false;

@@ -76,12 +76,13 @@ struct Holding {
 
 /// Whose order of allocations a step follows (estimator/liveness). in_place: docs/runtime.md;
 /// composed: the same step out of the tensor library's own operators, as on an accelerator;
-/// transformer_engine: estimator/te_program; transformers: estimator/hf_program.
-enum class KernelSet { in_place, composed, transformer_engine, transformers };
+/// transformer_engine: estimator/te_program; transformers: estimator/hf_program; torch_modules:
+/// blocks out of torch's own modules, estimator/torch_program.
+enum class KernelSet { in_place, composed, transformer_engine, transformers, torch_modules };
 template <>
 struct Words<KernelSet> {
-  static constexpr std::array<std::string_view, 4> kWords{"in_place", "composed",
-                                                          "transformer_engine", "transformers"};
+  static constexpr std::array<std::string_view, 5> kWords{
+      "in_place", "composed", "transformer_engine", "transformers", "torch_modules"};
 };
 
 /// How the target's collectives are carried out over one kind of device.
@@ -139,7 +140,7 @@ struct TargetTraits {
   /// The types kept for a `--precision` word; nullopt if the target cannot run it.
   std::function<std::optional<PrecisionRecipe>(Precision)> recipe;
   std::function<KernelSet(DeviceKind)> kernels;
-  /// Of the kernel set transformers.
+  /// Of the kernel sets transformers and torch_modules.
   std::function<HfModules(const Problem&, const Candidate&)> modules{};
   std::function<Transport(DeviceKind)> transport;
   /// Elements after which a gradient bucket of the flat layout closes.

@@ -96,8 +96,9 @@ TEST_P(FrameworkTraits, StandInForTorchsOwnOperators) {
   EXPECT_TRUE(traits().stand_in_kernels);
   EXPECT_EQ(traits().kernels(DeviceKind::cpu), KernelSet::composed);
   const bool modules = traits().modules != nullptr;
-  EXPECT_EQ(traits().kernels(DeviceKind::cuda),
-            modules ? KernelSet::transformers : KernelSet::composed);
+  const KernelSet of_modules =
+      traits().name == "torchtitan" ? KernelSet::torch_modules : KernelSet::transformers;
+  EXPECT_EQ(traits().kernels(DeviceKind::cuda), modules ? of_modules : KernelSet::composed);
   EXPECT_EQ(traits().transport(DeviceKind::cpu), Transport::gloo);
   EXPECT_EQ(traits().transport(DeviceKind::cuda), Transport::nccl);
 }

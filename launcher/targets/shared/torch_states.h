@@ -27,8 +27,8 @@ struct TorchUse {
   bool (*fsdp1)(const Candidate&) = nullptr;
   /// Whether modules see weights of other types than they compute in; null: at zero 0 and 1.
   bool (*autocasts)(const Candidate&) = nullptr;
-  /// Blocks are transformers' modules: on GPUs estimator/hf_program makes their casts, and a frozen
-  /// base is loaded in the type that is computed in.
+  /// Blocks are modules that the estimator knows: on GPUs estimator/hf_program or torch_program
+  /// makes their casts, and a frozen base is loaded in the type that is computed in.
   bool transformers = false;
 };
 
