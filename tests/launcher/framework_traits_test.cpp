@@ -130,6 +130,24 @@ TEST_P(FrameworkTraits, RefuseWhatCannotBeEstimatedYet) {
   EXPECT_NE(refused([](Problem& p) { p.workload.optimizer = OptimizerKind::adam8bit; }), "");
 }
 
+TEST_P(FrameworkTraits, OffloadFromGpusOnlyAndNoActivations) {
+  const auto refused = [&](DeviceKind kind, const Offload& offload) {
+    Problem changed = problem();
+    changed.cluster.device.kind = kind;
+    Candidate candidate = testing::sharded_candidate();
+    candidate.offload = offload;
+    if (GetParam().name == std::string("accelerate") || traits().name == "hf-trainer") {
+      candidate.knobs = {{"engine", "deepspeed"}};
+    }
+    const auto broken = broken_rule(changed, traits(), candidate);
+    return broken ? broken->name : "";
+  };
+  const Offload states{.optimizer = true, .params = true};
+  EXPECT_EQ(refused(DeviceKind::cuda, states), "");
+  EXPECT_EQ(refused(DeviceKind::cpu, states), "offload_leaves_a_device");
+  EXPECT_NE(refused(DeviceKind::cuda, {.activations = true}), "");
+}
+
 PrecisionRecipe recipe_of(const TargetTraits& traits, Precision precision) {
   return traits.recipe(precision).value();
 }
