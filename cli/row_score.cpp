@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/row_problem.h"
+#include "cli/row_words.h"
 #include "estimator/calibrate.h"
 #include "estimator/price.h"
 #include "estimator/spec/error.h"
@@ -29,9 +30,23 @@ std::optional<Bytes> measured_bytes(const MeasuredRow& row) {
   return gigabytes ? std::optional(Bytes{std::llround(*gigabytes * kGiB)}) : std::nullopt;
 }
 
-/// Over the stages: another may be the fullest of another kind.
-void take_peaks(const Estimate& estimate, RowScore& score) {
+/// Index of the stage whose peak the target's log says; nothing if it is the fullest's.
+std::optional<std::size_t> stage_seen(const std::string& target, const Candidate& candidate) {
+  switch (peak_of(target)) {
+    case PeakOf::fullest:
+      break;
+    case PeakOf::first:
+      return 0;
+    case PeakOf::last:
+      return static_cast<std::size_t>(candidate.pp) - 1;
+  }
+  return std::nullopt;
+}
+
+/// Of the stage that is seen, or over all of them: another may be the fullest of another kind.
+void take_peaks(const Estimate& estimate, std::optional<std::size_t> seen, RowScore& score) {
   for (const StageEstimate& stage : estimate.stages) {
+    if (seen && stage.stage != static_cast<int>(*seen)) continue;
     score.allocated = std::max(score.allocated, std::optional(stage.accounts.allocated()));
     score.reserved = std::max(score.reserved, stage.reserved);
     score.device = std::max(score.device, stage.device_used);
@@ -62,7 +77,7 @@ void predict(const RowProblem& row, const RowLessons& lessons, RowScore& score) 
   score.fit_probability = estimate.fit_probability;
   score.step_time = estimate.step_time;
   score.tokens_per_second_per_device = estimate.tokens_per_second_per_device;
-  take_peaks(estimate, score);
+  take_peaks(estimate, stage_seen(score.target, candidate), score);
 }
 
 /// One rank that saw the row's peak, in the place of its kind.
@@ -117,7 +132,8 @@ void add_evidence(const MeasuredRow& row, std::map<std::string, TargetEvidence>&
   trial.problem_hash = problem_hash(input.problem);
   trial.candidate = candidate;
   trial.outcome = *shown;
-  of_target.evidence.push_back({input.problem, std::move(trial)});
+  of_target.evidence.push_back(
+      {input.problem, std::move(trial), stage_seen(input.traits().name, candidate)});
 }
 
 }  // namespace

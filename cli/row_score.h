@@ -22,7 +22,8 @@ struct RowScore {
   std::vector<std::string> assumed;
   std::optional<Verdict> verdict;  ///< absent where it is skipped
   double fit_probability = 0;
-  /// Peaks of the fullest rank, absent where it is skipped or not legal.
+  /// Peaks of the fullest rank, or of the fullest one of the stage that the target's log is about;
+  /// absent where it is skipped or not legal.
   std::optional<Bytes> allocated, reserved, device;
   std::optional<Seconds> step_time;
   double tokens_per_second_per_device = 0;

@@ -5,7 +5,6 @@
 
 #include "cli/embedded.h"
 #include "estimator/csv.h"
-#include "estimator/spec/words.h"
 
 namespace planwright::cli {
 namespace {
@@ -84,6 +83,10 @@ std::optional<std::string> default_cell(std::string_view target, std::string_vie
     if (table.cell(row, "target") == "any") of_any = table.cell(row, "value");
   }
   return of_any;
+}
+
+PeakOf peak_of(std::string_view target) {
+  return from_word<PeakOf>(default_cell(target, "peak_of").value()).value();
 }
 
 const RowBlock* block_with(std::string_view act) {

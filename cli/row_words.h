@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "estimator/spec/words.h"
 
 /// What the cells of measured rows mean in the vocabulary of the command line: the tables of
 /// cli/data.
@@ -19,6 +22,10 @@ std::optional<std::string> known_meaning(std::string_view column, const std::str
 /// answer cannot be known without the cell.
 std::optional<std::string> default_cell(std::string_view target, std::string_view column);
 
+/// Of which stage's ranks a target's log says the peak, by row_defaults.csv.
+enum class PeakOf { fullest, first, last };
+PeakOf peak_of(std::string_view target);
+
 /// The block that usually has an activation, by row_blocks.csv.
 struct RowBlock {
   std::string act;     ///< as rows call it
@@ -33,3 +40,10 @@ const RowBlock* block_with(std::string_view act);
 std::vector<std::string> row_activations();
 
 }  // namespace planwright::cli
+
+namespace planwright {
+template <>
+struct Words<cli::PeakOf> {
+  static constexpr std::array<std::string_view, 3> kWords{"fullest", "first", "last"};
+};
+}  // namespace planwright

@@ -10,6 +10,7 @@
 #include "launcher/targets/fsdp/traits.h"
 #include "launcher/targets/hf_trainer/traits.h"
 #include "launcher/targets/megatron/traits.h"
+#include "launcher/targets/nanotron/traits.h"
 #include "launcher/targets/torchtitan/traits.h"
 
 namespace planwright::cli {
@@ -19,7 +20,7 @@ const std::vector<launcher::Target>& registry() {
   static const std::vector<launcher::Target> kTargets{
       targets::builtin::target(),    targets::deepspeed::target(), targets::accelerate::target(),
       targets::hf_trainer::target(), targets::fsdp::target(),      targets::torchtitan::target(),
-      targets::megatron::target()};
+      targets::megatron::target(),   targets::nanotron::target()};
   return kTargets;
 }
 

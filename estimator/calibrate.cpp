@@ -109,17 +109,25 @@ struct Residuals {
     const ClusterSpec& cluster = *clusters[fact.trial];
     if (fact.what == Fact::What::time) return log(time_terms(q, cluster, values).total());
     if (fact.what == Fact::What::states) return log(state_bytes(q, values));
-    const T allocated =
-        fact.phase ? phase_peak(q.stages[fact.stage].phases[static_cast<std::size_t>(*fact.phase)],
-                                values, fact.in_product)
-                         .allocated
-                   : peak_terms(q, values).allocated;
-    if (fact.what == Fact::What::allocated) return log(allocated);
-    const auto preallocated = static_cast<double>(q.stages[fact.stage].preallocated.value);
+    const PeakTerms<T> peak = peak_of(fact, q, values);
+    if (fact.what == Fact::What::allocated) return log(peak.allocated);
+    const StageQuantities& stage = q.stages[peak.stage];
     if (fact.what == Fact::What::reserved) {
-      return log(T(allocated + fragmentation_bytes(allocated, preallocated, values)));
+      return log(T(peak.allocated + fragmentation_bytes(stage, peak.allocated, values)));
     }
-    return log(device_bytes(allocated, preallocated, cluster.devices() > 1, values));
+    return log(
+        device_bytes(stage, peak.allocated, cluster.devices() > 1 ? q.communicators : 0, values));
+  }
+
+  template <class T>
+  static PeakTerms<T> peak_of(const Fact& fact, const Quantities& q, const Values<T>& values) {
+    if (!fact.stage) return peak_terms(q, values);
+    const StageQuantities& stage = q.stages.at(*fact.stage);
+    PeakTerms<T> peak = fact.phase ? phase_peak(stage.phases[static_cast<std::size_t>(*fact.phase)],
+                                                values, fact.in_product)
+                                   : stage_peak(stage, values);
+    peak.stage = *fact.stage;
+    return peak;
   }
 
   double noise(Fact::What what) const {
@@ -328,6 +336,7 @@ Calibration calibrate_across(const TargetTraits& traits, const std::vector<Evide
     Observations one = observations_of(each.problem, traits, {each.trial});
     for (Fact& fact : one.facts) {
       fact.trial += seen.quantities.size();
+      if (each.stage && !fact.at_least) fact.stage = *each.stage;
       seen.facts.push_back(fact);
     }
     std::move(one.quantities.begin(), one.quantities.end(), std::back_inserter(seen.quantities));

@@ -28,6 +28,7 @@ Calibration calibrate(const Problem& problem, const TargetTraits& traits, const 
 struct Evidence {
   Problem problem;
   Trial trial;
+  std::optional<std::size_t> stage{};  ///< whose peaks were seen; absent: the fullest's
 };
 
 /// What trials of any problems of one target teach together, beyond the data sheets' priors: every

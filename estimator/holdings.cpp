@@ -239,6 +239,12 @@ std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const T
   return held;
 }
 
+bool regrows(const Problem& problem, const TargetTraits& traits, const Candidate& candidate) {
+  return std::any_of(traits.holdings.begin(), traits.holdings.end(), [&](const Holding& holding) {
+    return holding.grows && holding.to == Phase::backward && applies(holding, problem, candidate);
+  });
+}
+
 Bytes host_bytes(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
                  const Layouts& layouts) {
   std::array<Bytes, kWordCount<Phase>> held{};

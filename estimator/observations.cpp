@@ -50,8 +50,8 @@ std::vector<Fact> facts_of(const Measurement& measured, const ModelSpec& model) 
 std::vector<Fact> facts_of(const OutOfMemory& full, const Candidate& candidate, DeviceKind kind) {
   Fact bound;
   bound.at_least = true;
-  bound.stage = static_cast<std::size_t>(place_of(candidate, full.rank).pp);
   bound.phase = full.phase;
+  if (full.phase) bound.stage = static_cast<std::size_t>(place_of(candidate, full.rank).pp);
   bound.in_product = full.account == Account::workspace;
   std::vector<Fact> facts;
   const Bytes wanted = full.allocated + full.requested;

@@ -23,7 +23,7 @@ struct Fact {
   bool at_least = false;  ///< censored: the true value is this or more
   /// Of a device that ran full: where it did, and whether a product was asking for its scratch.
   std::optional<Phase> phase;
-  std::size_t stage = 0;
+  std::optional<std::size_t> stage;  ///< absent: the fullest one; a phase is of a stage
   bool in_product = false;
   std::size_t trial = 0;  ///< index into Observations::quantities
 };

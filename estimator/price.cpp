@@ -112,10 +112,12 @@ struct Pricer::State {
   Covariance covariance;
   double time_noise = 0, memory_noise = 0;
 
+  double communicators(const Quantities& q) const { return grouped ? q.communicators : 0; }
+
   template <class T>
   T judged(const Quantities& q, const PeakTerms<T>& peak, const Values<T>& v) const {
-    const auto preallocated = static_cast<double>(q.stages[peak.stage].preallocated.value);
-    return accelerator ? device_bytes(peak.allocated, preallocated, grouped, v) : peak.allocated;
+    if (!accelerator) return peak.allocated;
+    return device_bytes(q.stages[peak.stage], peak.allocated, communicators(q), v);
   }
 
   int ranks_per_node() const {
@@ -157,24 +159,25 @@ struct Pricer::State {
     }
   }
 
-  Ledger accounts_at(const PeakTerms<double>& peak, Bytes preallocated) const {
+  Ledger accounts_at(const PeakTerms<double>& peak, const StageQuantities& stage,
+                     double communicators) const {
     Ledger at = peak.product ? *peak.phase->product : peak.phase->kernels;
     scale(at);
     if (peak.product) at[Account::workspace] += rounded(values[Term::gemm_scratch]);
     if (!accelerator) return at;
     const auto allocated = static_cast<double>(at.allocated().value);
-    at[Account::fragmentation] =
-        rounded(fragmentation_bytes(allocated, static_cast<double>(preallocated.value), values));
-    at[Account::context] = rounded(context_bytes(grouped, values));
+    at[Account::fragmentation] = rounded(fragmentation_bytes(stage, allocated, values));
+    at[Account::context] = rounded(context_bytes(communicators, values));
     return at;
   }
 
-  StageEstimate stage_estimate(const StageQuantities& quantities, int number) const {
+  StageEstimate stage_estimate(const StageQuantities& quantities, int number,
+                               double communicators) const {
     const PeakTerms<double> peak = stage_peak(quantities, values);
     StageEstimate stage;
     stage.stage = number;
     stage.phase = peak.phase->phase;
-    stage.accounts = accounts_at(peak, quantities.preallocated);
+    stage.accounts = accounts_at(peak, quantities, communicators);
     stage.tensor_peak = rounded(allocated_bytes(largest_tensors(quantities).tensors, values));
     if (accelerator) {
       stage.reserved = stage.accounts.allocated() + stage.accounts[Account::fragmentation];
@@ -267,7 +270,8 @@ Estimate Pricer::estimate(const Candidate& candidate, const Quantities& q) const
   Estimate estimate;
   estimate.parameters = s.parameters;
   for (const StageQuantities& stage : q.stages) {
-    estimate.stages.push_back(s.stage_estimate(stage, static_cast<int>(estimate.stages.size())));
+    estimate.stages.push_back(
+        s.stage_estimate(stage, static_cast<int>(estimate.stages.size()), s.communicators(q)));
   }
   estimate.peak_stage = static_cast<int>(peak.stage);
   estimate.peak_rank = rank_at(candidate, {0, 0, estimate.peak_stage});

@@ -213,17 +213,32 @@ T state_bytes(const Quantities& q, const Values<T>& v) {
   return static_cast<double>(states.value) * v[Term::state_factor];
 }
 
-/// What an accelerator's allocator takes beyond what it hands out: a share of all that comes and
-/// goes.
+/// What a stage's allocator has taken for tensors of one phase that those of another do not fit
+/// into: where known segments stay (Account::fragmentation of a phase) the largest phase with them
+/// beyond `allocated`, the largest without.
 template <class T>
-T fragmentation_bytes(const T& allocated, double preallocated, const Values<T>& v) {
-  return (allocated - preallocated) * v[Term::fragmentation];
+T retained_bytes(const StageQuantities& stage, const T& allocated, const Values<T>& v) {
+  T most = allocated;
+  for (const PhaseBytes& phase : stage.phases) {
+    const T reserved = phase_peak(phase, v, false).allocated +
+                       static_cast<double>(phase.kernels[Account::fragmentation].value);
+    if (reserved > most) most = reserved;
+  }
+  return most - allocated;
+}
+
+/// What an accelerator's allocator takes beyond what it hands out: what is known to stay, and a
+/// share of all that comes and goes.
+template <class T>
+T fragmentation_bytes(const StageQuantities& stage, const T& allocated, const Values<T>& v) {
+  const auto preallocated = static_cast<double>(stage.preallocated.value);
+  return (allocated - preallocated) * v[Term::fragmentation] + retained_bytes(stage, allocated, v);
 }
 
 /// What lives beside the allocator.
 template <class T>
-T context_bytes(bool grouped, const Values<T>& v) {
-  return v[Term::device_context] + (grouped ? 1.0 : 0.0) * v[Term::communicator];
+T context_bytes(double communicators, const Values<T>& v) {
+  return v[Term::device_context] + communicators * v[Term::communicator];
 }
 
 /// Of a node's memory: what its ranks keep there, and their processes.
@@ -235,8 +250,9 @@ T host_bytes_needed(const Quantities& q, int ranks, const Values<T>& v) {
 
 /// All that an accelerator must hold.
 template <class T>
-T device_bytes(const T& allocated, double preallocated, bool grouped, const Values<T>& v) {
-  return allocated + fragmentation_bytes(allocated, preallocated, v) + context_bytes(grouped, v);
+T device_bytes(const StageQuantities& stage, const T& allocated, double communicators,
+               const Values<T>& v) {
+  return allocated + fragmentation_bytes(stage, allocated, v) + context_bytes(communicators, v);
 }
 
 }  // namespace planwright::estimator

@@ -33,6 +33,7 @@ struct StageKey {
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::plain;
   Exchange exchange = Exchange::ring;
+  bool keeps_gathered = false;
   // As long as nothing comes and goes with the units, these but for `made` are as they stand here.
   Sharding sharding{};
   bool overlap = true;
@@ -44,7 +45,7 @@ struct StageKey {
   auto tie() const {
     return std::tie(stage, stages, first_layer, layers, tp, cp, ep, etp, micro_batch, sp, schedule,
                     micro_batches, recompute.kind, recompute.k, attention, loss, sharding, overlap,
-                    ranks, bucket_elements, growing, modules, exchange);
+                    ranks, bucket_elements, growing, modules, exchange, keeps_gathered);
   }
   bool operator<(const StageKey& other) const { return tie() < other.tie(); }
 };
@@ -198,6 +199,15 @@ double model_flops_per_token(const ModelSpec& model, std::int64_t seq) {
 /// learned.
 constexpr std::int64_t kStandInSequence = 512;
 
+/// With the blocks of each stage, where the target has a way of its own to choose them.
+Candidate with_stages(Candidate c, const ModelSpec& model, const TargetTraits& traits) {
+  if (traits.stage_layers == nullptr || c.pp == 1 || !c.stages.empty()) return c;
+  for (const std::int64_t blocks : traits.stage_layers(model, c.pp)) {
+    c.stages.push_back({blocks, c.recompute, c.offload});
+  }
+  return c;
+}
+
 Problem as_it_works(Problem problem) {
   const bool unknown = problem.model.stand_in && problem.workload.seq == 1;
   if (unknown) problem.workload.seq = kStandInSequence;
@@ -282,6 +292,7 @@ struct QuantityTable::Rows {
                  .attention = c.attention,
                  .loss = c.loss,
                  .exchange = step.shape.exchange,
+                 .keeps_gathered = step.shape.keeps_gathered,
                  .growing = step.growing,
                  .modules = step.shape.modules};
     if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
@@ -345,13 +356,17 @@ Quantities QuantityTable::quantify(const Candidate& candidate) {
   require_expressed(candidate, rows_->traits.kernels(problem().cluster.device.kind));
   const Problem& problem = rows_->problem;
   Quantities q;
+  const Candidate staged = with_stages(candidate, rows_->padded(candidate).model, rows_->traits);
   for (int stage = 0; stage < candidate.pp; ++stage) {
-    q.stages.push_back(rows_->quantify_stage(candidate, stage));
+    q.stages.push_back(rows_->quantify_stage(staged, stage));
   }
   q.micro_batches =
       static_cast<double>(std::max<std::int64_t>(1, accumulation(problem, candidate)));
   q.tokens = static_cast<double>(candidate.micro_batch * problem.workload.seq);
   q.transport = rows_->traits.transport(problem.cluster.device.kind);
+  if (rows_->traits.communicators != nullptr) {
+    q.communicators = rows_->traits.communicators(problem, candidate);
+  }
   q.model_flops = rows_->flops_per_token * q.tokens * q.micro_batches;
   q.host = fullest_host(problem, candidate, q.stages);
   return q;

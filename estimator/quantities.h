@@ -92,6 +92,7 @@ struct Quantities {
   double tokens = 0;         ///< of one micro-batch, as the kernels have them
   Bytes host{};              ///< of what the fullest node's ranks keep in its memory
   Transport transport = Transport::gloo;
+  double communicators = 1;  ///< that a rank has, if there are several
 
   /// What a step of all ranks of one replica is worth, recomputation not counted: 6 N + 12 L a s
   /// per token, a the attention's width. Source: PaLM, arXiv:2204.02311, appendix B.

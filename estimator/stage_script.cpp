@@ -103,7 +103,7 @@ class StageRun {
   Simulator simulator_;
   bool gathered_ahead_ = false;  ///< the coming unit's parameters are there
   std::int64_t summing_ = 0;     ///< bytes of the bucket whose sum is under way
-  bool grown_ = false;           ///< a backward has been
+  bool grown_ = false;           ///< gradients of an earlier backward are there
   bool sent_ = false;            ///< the gradient that was sent last is still there
 };
 
@@ -267,7 +267,10 @@ void StageRun::backward() {
   }
   drop(gradients(summing_));
   summing_ = 0;
-  grown_ = true;
+  for (const UnitWindows& unit : windows_) {
+    if (s_.regrows) drop(gradients(unit.growing));
+  }
+  grown_ = !s_.regrows;
   if (s_.part.last) drop(program_->targets());
 }
 
@@ -362,6 +365,7 @@ StageStep stage_step(const Problem& problem, const TargetTraits& traits, const C
           .sharding = traits.sharding(problem, c),
           .overlap = traits.overlaps(c),
           .growing = growing_bytes(problem, traits, c, layout),
+          .regrows = regrows(problem, traits, c),
           .quantised = problem.workload.serving.weights,
           .schedule = c.schedule,
           .stage = number,

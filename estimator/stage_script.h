@@ -25,6 +25,7 @@ struct StageStep {
   Sharding sharding{};
   bool overlap = true;
   std::vector<std::int64_t> growing{};      ///< by unit: see growing_bytes
+  bool regrows = false;                     ///< in each backward, and goes when it has ended
   std::optional<WeightFormat> quantised{};  ///< of the frozen linear matrices
   Schedule schedule = Schedule::one_f_one_b;
   int stage = 0, stages = 1;

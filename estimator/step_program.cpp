@@ -1,5 +1,6 @@
 #include "estimator/step_program.h"
 
+#include "estimator/fa_program.h"
 #include "estimator/hf_program.h"
 #include "estimator/runtime_program.h"
 #include "estimator/te_program.h"
@@ -11,6 +12,7 @@ std::unique_ptr<StepProgram> step_program(const StepShape& shape) {
   if (shape.kernels == KernelSet::transformer_engine) return std::make_unique<TeProgram>(shape);
   if (shape.kernels == KernelSet::transformers) return std::make_unique<HfProgram>(shape);
   if (shape.kernels == KernelSet::torch_modules) return std::make_unique<TorchProgram>(shape);
+  if (shape.kernels == KernelSet::flash_attn) return std::make_unique<FaProgram>(shape);
   return std::make_unique<RuntimeProgram>(shape);
 }
 

@@ -31,6 +31,7 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .lora = problem.model.lora,
       .kernels = traits.kernels(problem.cluster.device.kind),
       .modules = traits.modules ? traits.modules(problem, candidate) : HfModules{},
+      .keeps_gathered = traits.keeps_gathered != nullptr && traits.keeps_gathered(candidate),
       .device = problem.cluster.device.kind,
   };
 }

@@ -33,6 +33,7 @@ struct StepShape {
   LoraSpec lora{};
   KernelSet kernels = KernelSet::in_place;
   HfModules modules{};              ///< of the kernel sets transformers and torch_modules
+  bool keeps_gathered = false;      ///< of flash_attn: see TargetTraits
   std::int64_t dropped_blocks = 0;  ///< of the stage, whose forward keeps nothing
   /// A backward's gradients of weights go at once, added to those of an earlier one.
   bool sums_gradients = false;

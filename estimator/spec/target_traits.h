@@ -66,7 +66,8 @@ struct Holding {
   bool (*takes)(const FlatTensor&) = nullptr;  ///< of the tensors those; null: all
   std::int64_t at_most = 0;                    ///< elements of one copy; 0: any number
   /// Gradients that a step's first backward makes tensor by tensor, and that are whole from then
-  /// on; `from` is backward.
+  /// on; `from` is backward. With `to` backward as well each micro-batch's makes its own, which go
+  /// when it has ended.
   bool grows = false;
   Home (*home)(const Candidate&) = nullptr;  ///< null: on the device
   /// At home in the host's memory it is page-locked: torch rounds each allocation up to a power of
@@ -76,13 +77,20 @@ struct Holding {
 
 /// Whose order of allocations a step follows (estimator/liveness). in_place: docs/runtime.md;
 /// composed: the same step out of the tensor library's own operators, as on an accelerator;
-/// transformer_engine: estimator/te_program; transformers: estimator/hf_program; torch_modules:
-/// blocks out of torch's own modules, estimator/torch_program.
-enum class KernelSet { in_place, composed, transformer_engine, transformers, torch_modules };
+/// transformer_engine: estimator/te_program; transformers: estimator/hf_program; flash_attn:
+/// estimator/fa_program; torch_modules: blocks out of torch's own modules, estimator/torch_program.
+enum class KernelSet {
+  in_place,
+  composed,
+  transformer_engine,
+  transformers,
+  flash_attn,
+  torch_modules
+};
 template <>
 struct Words<KernelSet> {
-  static constexpr std::array<std::string_view, 5> kWords{
-      "in_place", "composed", "transformer_engine", "transformers", "torch_modules"};
+  static constexpr std::array<std::string_view, 6> kWords{
+      "in_place", "composed", "transformer_engine", "transformers", "flash_attn", "torch_modules"};
 };
 
 /// How the target's collectives are carried out over one kind of device.
@@ -149,6 +157,13 @@ struct TargetTraits {
   std::function<bool(const Candidate&)> overlaps;
   std::function<Sharding(const Problem&, const Candidate&)> sharding = flat_sharding;
   Exchange (*exchange)(const Candidate&) = nullptr;
+  /// Of the kernel set flash_attn: whether the rows that a product has gathered stay for its
+  /// backward, which else gathers them again; null: they do not.
+  bool (*keeps_gathered)(const Candidate&) = nullptr;
+  /// Blocks of each stage where a plan leaves them to the target; null: as even as can be.
+  std::vector<std::int64_t> (*stage_layers)(const ModelSpec&, int stages) = nullptr;
+  /// Groups of ranks that a rank has communicators for, whose buffers it holds; null: one.
+  int (*communicators)(const Problem&, const Candidate&) = nullptr;
   bool experts_apart = false;  ///< in buffers of their own, sharded over the ranks that hold them
   /// Rows of the embedding and the head, padding included; null: the vocabulary's.
   std::int64_t (*padded_vocab)(std::int64_t vocab, const Candidate&) = nullptr;

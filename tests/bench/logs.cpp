@@ -14,6 +14,7 @@
 #include "launcher/targets/deepspeed/log.h"
 #include "launcher/targets/hf_trainer/log.h"
 #include "launcher/targets/megatron/log.h"
+#include "launcher/targets/nanotron/log.h"
 #include "launcher/targets/torchtitan/log.h"
 
 /// How fast a log is read: 1 GB, mixed of what training runs write, by all formats at once. Fails
@@ -137,8 +138,8 @@ double peak_mib() {
 int run() {
   const std::string block = Mixture().text();
   LogReader reader({targets::deepspeed::log_format(), targets::hf_trainer::log_format(),
-                    targets::megatron::log_format(), targets::torchtitan::log_format(),
-                    generic_log_format()});
+                    targets::megatron::log_format(), targets::nanotron::log_format(),
+                    targets::torchtitan::log_format(), generic_log_format()});
   const double memory = peak_mib(), wall = monotonic_s(), cpu = cpu_s();
   std::int64_t left = kBytes;
   for (std::size_t at = 0; left > 0; at = at + kChunk < block.size() ? at + kChunk : 0) {

@@ -39,7 +39,7 @@ ClusterSpec gpus(int count) {
 /// step.
 Problem small_problem(const TargetTraits& traits) {
   Problem problem = testing::fake_problem(testing::tiny_llama(), 2, Precision::fp32);
-  if (traits.name == "megatron") problem.cluster = gpus(2);
+  if (traits.name == "megatron" || traits.name == "nanotron") problem.cluster = gpus(2);
   problem.model = estimator::find_model(PLANWRIGHT_SOURCE_DIR "/docs/demo/llama-5m.json", "", "");
   problem.workload.seq = 32;
   return with_target(problem, traits);
@@ -78,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(
                                 {1, 2},
                                 {1, 2},
                                 {0, 1},
-                                {"none", "full", "chunk:2", "chunk:4", "first:1", "first:2"}}),
+                                {"none", "full", "chunk:2", "chunk:4", "first:1", "first:2"}},
+                      SpaceCase{"nanotron", {1, 2}, {1, 2}, {0, 1}, {"none", "full"}}),
     [](const auto& test) {
       std::string name = test.param.target;
       name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
@@ -120,8 +121,9 @@ TEST_P(TargetSpaces, AreEstimatedAndEmittedToTheLastCandidate) {
 
 TEST(Targets, AreNamedOnce) {
   const std::vector<std::string> names = target_names();
-  EXPECT_EQ(names, (std::vector<std::string>{"builtin", "deepspeed", "accelerate", "hf-trainer",
-                                             "fsdp", "torchtitan", "megatron", "command"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"builtin", "deepspeed", "accelerate", "hf-trainer", "fsdp",
+                                      "torchtitan", "megatron", "nanotron", "command"}));
 }
 
 Estimate estimate_of(const std::string& name, const Candidate& candidate) {

@@ -59,6 +59,33 @@ TEST(CalibrateAcross, LearnsFromProblemsThatDiffer) {
   EXPECT_LT(ratio, 1.6);
 }
 
+/// A peak that is just the last stage's teaches nothing as such, and something as the fullest's.
+TEST(CalibrateAcross, ComparesAPeakWithTheStageThatItIsOf) {
+  Evidence seen = evidence_of(problem_of(2), 1);
+  seen.trial.candidate.dp = 1;
+  seen.trial.candidate.pp = 2;
+  const Calibration prior = prior_of(seen.problem);
+  const Estimate expected =
+      price(seen.problem, stand_in_target(), seen.trial.candidate,
+            quantify(seen.problem, stand_in_target(), seen.trial.candidate), prior);
+  const std::size_t emptier = expected.peak_stage == 0 ? 1 : 0;
+  RankMeasurement rank;
+  rank.whole_peak = expected.stages[emptier].accounts.allocated();
+  Measurement measured;
+  measured.ranks = {rank};
+  seen.trial.outcome.value = measured;
+  const auto learned_shift = [&](std::optional<std::size_t> stage) {
+    seen.stage = stage;
+    double shift = 0;
+    for (const Coefficient& c : calibrate_across(stand_in_target(), {seen}).coefficients) {
+      shift = std::max(shift, std::abs(c.value - c.prior_mean));
+    }
+    return shift;
+  };
+  EXPECT_LT(learned_shift(emptier), 1e-6);
+  EXPECT_GT(learned_shift(std::nullopt), 1e-4);
+}
+
 TEST(CalibrateAcross, KnowsTheCoefficientsOfAllProblems) {
   const Calibration learned = calibrate_across(
       stand_in_target(), {evidence_of(problem_of(1), 1), evidence_of(problem_of(2), 1)});

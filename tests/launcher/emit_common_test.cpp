@@ -19,6 +19,8 @@
 #include "launcher/targets/hf_trainer/rules.h"
 #include "launcher/targets/megatron/emit.h"
 #include "launcher/targets/megatron/rules.h"
+#include "launcher/targets/nanotron/emit.h"
+#include "launcher/targets/nanotron/rules.h"
 #include "launcher/targets/torchtitan/emit.h"
 #include "launcher/targets/torchtitan/rules.h"
 #include "tests/support/emit_requests.h"
@@ -49,6 +51,7 @@ const Emitter kEmitters[] = {
     {"torchtitan", "0.3.0", torchtitan::emit, torchtitan::emit_rules, 3, true},
     {"megatron", "0.14.0", megatron::emit, megatron::emit_rules, 1, true},
     {"megatron", "0.19.2", megatron::emit, megatron::emit_rules, 1, true},
+    {"nanotron", "0.4", nanotron::emit, nanotron::emit_rules, 1, true},
 };
 
 EmitRequest request_of(const Emitter& emitter) {

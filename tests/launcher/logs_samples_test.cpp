@@ -12,6 +12,7 @@
 #include "launcher/targets/deepspeed/log.h"
 #include "launcher/targets/hf_trainer/log.h"
 #include "launcher/targets/megatron/log.h"
+#include "launcher/targets/nanotron/log.h"
 #include "launcher/targets/torchtitan/log.h"
 
 /// Logs of a few lines, written for this test in each framework's and version's format.
@@ -67,6 +68,8 @@ const Sample kSamples[] = {
     {"megatron_0.14.log", 2.05, stated, 52, 54},
     {"megatron_0.19.log", 1.25, stated, 48, 50},
     {"megatron_out_of_memory.log", 7.0, stated, 75, 76, OutcomeKind::out_of_memory, 5},
+    {"nanotron_main.log", 1.21, stated, 21504.25 / 1024, 30720.5 / 1024},
+    {"nanotron_0.4.log", 0.65, stated, 21504.25 / 1024, 30720.5 / 1024},
     {"generic_key_value.log", 0.5, stated, 6.0},
     {"generic_rates.log", 2.0, token_rate},
     {"generic_decimal_comma.log", 0.75, stated, 12.5},
@@ -88,6 +91,7 @@ std::vector<LogFormat> formats_of(const std::string& file) {
   if (is("deepspeed")) formats.push_back(targets::deepspeed::log_format());
   if (is("hf_trainer")) formats.push_back(targets::hf_trainer::log_format());
   if (file.starts_with("megatron")) formats.push_back(targets::megatron::log_format());
+  if (file.starts_with("nanotron")) formats.push_back(targets::nanotron::log_format());
   if (is("torchtitan")) formats.push_back(targets::torchtitan::log_format());
   formats.push_back(generic_log_format());
   return formats;

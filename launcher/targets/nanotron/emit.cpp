@@ -1,0 +1,55 @@
+#include "launcher/targets/nanotron/emit.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/document.h"
+#include "launcher/quote.h"
+#include "launcher/targets/nanotron/config.h"
+#include "launcher/targets/nanotron/rules.h"
+#include "launcher/targets/shared/launch.h"
+#include "launcher/targets/shared/origin.h"
+
+namespace planwright::targets::nanotron {
+namespace {
+
+using launcher::EmitRequest;
+using launcher::LaunchConfig;
+
+constexpr const char* kScript = "run_train.py";
+
+void add_warnings(LaunchConfig& config, const EmitRequest& request) {
+  config.warnings.emplace_back(
+      "data, tokenizer and learning rate are no part of a plan: this trains on made-up tokens "
+      "until you write them into nanotron.yaml");
+  if (request.steps == 0) {
+    config.warnings.push_back(fmt::format(
+        "the number of steps is no part of a plan: this ends after {} until you give --steps N, "
+        "or write it into nanotron.yaml",
+        kTrialSteps));
+  }
+  if (!brings_script(request)) {
+    config.warnings.push_back(fmt::format(
+        "{} is nanotron's own: start the command in its folder, or give its path behind --",
+        kScript));
+  }
+}
+
+}  // namespace
+
+LaunchConfig emit(const EmitRequest& request) {
+  require_expressible(request, emit_rules());
+  LaunchConfig launch;
+  const std::string path = path_of(request, "nanotron.yaml");
+  launch.files.push_back({path, launcher::comment_lines(origin_lines(request)) +
+                                    launcher::yaml_text(config(request))});
+  launch.command =
+      command_with_own_script(request, torchrun(request), {kScript}, {"--config-file", path});
+  // parallel/utils.py, assert_cuda_max_connections_set_to_1.
+  launch.environment["CUDA_DEVICE_MAX_CONNECTIONS"] = "1";
+  add_warnings(launch, request);
+  return finished(std::move(launch), request, {"0.4"});
+}
+
+}  // namespace planwright::targets::nanotron
