@@ -112,6 +112,7 @@ constexpr ColumnRule kColumns[] = {
     {"compile", kFlag},
     {"peak_mem_gib", positive},
     {"mem_kind", one_word<MemoryKind>},
+    {"peak_of", one_word<PeakOf>},
     {"tokens_s_gpu", positive},
     {"tflops_gpu", positive},
     {"mfu", positive},

@@ -18,6 +18,9 @@ namespace planwright::cli {
 enum class MemoryKind { allocated, reserved, nvidia_smi, unknown };
 /// How a run is published to have ended.
 enum class RowOutcome { ok, oom };
+/// Which pipeline stage a published peak is one of: the fullest, or the one that the framework's
+/// logger runs on.
+enum class PeakOf { any, first, last };
 
 }  // namespace planwright::cli
 
@@ -25,6 +28,10 @@ template <>
 struct planwright::Words<planwright::cli::MemoryKind> {
   static constexpr std::array<std::string_view, 4> kWords{"allocated", "reserved", "nvidia-smi",
                                                           "unknown"};
+};
+template <>
+struct planwright::Words<planwright::cli::PeakOf> {
+  static constexpr std::array<std::string_view, 3> kWords{"any", "first", "last"};
 };
 template <>
 struct planwright::Words<planwright::cli::RowOutcome> {

@@ -91,7 +91,8 @@ Json score_json(const RowScore& score) {
             {"verdict", score.verdict ? Json(word(*score.verdict)) : Json()},
             {"peak_allocated_bytes", bytes_json(score.allocated)},
             {"peak_reserved_bytes", bytes_json(score.reserved)},
-            {"peak_device_bytes", bytes_json(score.device)}};
+            {"peak_device_bytes", bytes_json(score.device)},
+            {"peak_of", word(score.peak_of)}};
   const bool timed = score.step_time.has_value();
   json["step_time_s"] = timed ? Json(score.step_time->value) : Json();
   json["tokens_per_second_per_device"] = timed ? Json(score.tokens_per_second_per_device) : Json();

@@ -9,16 +9,26 @@
 
 namespace planwright::cli {
 
-RowCells::RowCells(const MeasuredRow& row, std::string target)
-    : row_(row), target_(std::move(target)) {}
+RowCells::RowCells(const MeasuredRow& row, std::string target) : row_(row) {
+  for (const char* column : {"framework_version", "framework"}) {
+    for (std::string& each : dialects_of(column, row.text(column))) {
+      speaks_.push_back(std::move(each));
+    }
+  }
+  speaks_.push_back(std::move(target));
+}
+
+std::optional<Setting> RowCells::usual(std::string_view what) {
+  const auto value =
+      default_cell(speaks_, what, [&](std::string_view column) { return row_.text(column); });
+  if (!value) return std::nullopt;
+  assume(fmt::format("{} {}", what, *value));
+  return Setting{*value, "", std::string(what)};
+}
 
 std::optional<Setting> RowCells::setting(std::string_view column) {
-  const std::string key(column);
-  if (row_.says(column)) return Setting{meaning(column, row_.text(column)), "", key};
-  const auto usual = default_cell(target_, column);
-  if (!usual) return std::nullopt;
-  assume(fmt::format("{} {}", column, *usual));
-  return Setting{*usual, "", key};
+  if (!row_.says(column)) return usual(column);
+  return Setting{meaning(column, row_.text(column)), "", std::string(column)};
 }
 
 Setting RowCells::required(std::string_view column) {

@@ -15,11 +15,14 @@ namespace planwright::cli {
 /// assumed where it says nothing, and what was. Settings name the column as their key.
 class RowCells {
  public:
-  /// `target` is who the framework is here. The row must outlive this.
+  /// `target` is who the framework is here; how it was used may be seen from the row. The row must
+  /// outlive this.
   RowCells(const MeasuredRow& row, std::string target);
 
   const MeasuredRow& row() const { return row_; }
 
+  /// What is usual for something that no column is of: assumed, if it is known.
+  std::optional<Setting> usual(std::string_view what);
   /// The cell, else the target's default, which is then assumed; nothing if there is neither.
   std::optional<Setting> setting(std::string_view column);
   /// The same, or an InputError that calls the column missing.
@@ -32,7 +35,7 @@ class RowCells {
 
  private:
   const MeasuredRow& row_;
-  std::string target_;
+  std::vector<std::string> speaks_;  ///< dialects of the framework, and the target that it is
   std::vector<std::string> assumed_;
 };
 

@@ -13,8 +13,10 @@
 namespace planwright::cli {
 namespace {
 
-/// Small letters and digits of a name, its owner and what stands in brackets behind it left out.
-std::string plain(const std::string& name) {
+/// Small letters and digits of a name, its owner and what stands in brackets behind it left out,
+/// and that it was cut to some layers.
+std::string plain(const std::string& whole) {
+  const std::string name = whole.substr(0, whole.find(" cut to "));
   const std::size_t owner = name.rfind('/');
   std::string text;
   for (const char c : name.substr(owner == std::string::npos ? 0 : owner + 1)) {
@@ -66,8 +68,24 @@ bool agrees(const MeasuredRow& row, const ModelSpec& model) {
   });
 }
 
+/// The first `layers` are left; there may be more only where all are alike.
+bool cut(ModelSpec& model, std::int64_t layers) {
+  if (model.runs.size() == 1) {
+    model.runs.front().count = layers;
+    return true;
+  }
+  std::vector<BlockRun> runs;
+  for (BlockRun& run : model.runs) {
+    run.count = std::min(run.count, layers);
+    layers -= run.count;
+    if (run.count > 0) runs.push_back(run);
+  }
+  model.runs = std::move(runs);
+  return layers == 0;
+}
+
 /// The preset with what a row may change of it: a vocabulary that was filled up, embeddings that
-/// were tied or not, layers that were cut off where all are alike. Nothing where that cannot be.
+/// were tied or not, layers that were cut off. Nothing where that cannot be.
 std::optional<ModelSpec> from_preset(RowCells& cells) {
   const MeasuredRow& row = cells.row();
   const ModelSpec* preset = preset_of(row.text("model"));
@@ -75,21 +93,26 @@ std::optional<ModelSpec> from_preset(RowCells& cells) {
   ModelSpec model = *preset;
   model.vocab = row.count("vocab").value_or(model.vocab);
   model.tied_embeddings = row.flag("tied").value_or(model.tied_embeddings);
-  const std::int64_t layers = row.count("layers").value_or(model.layers());
-  if (layers != model.layers() && model.runs.size() > 1) return std::nullopt;
-  if (layers != model.layers()) model.runs.front().count = layers;
+  if (!cut(model, row.count("layers").value_or(model.layers()))) return std::nullopt;
   cells.assume(fmt::format("the rest of the model as in {}", preset->name));
   return model;
 }
 
-const RowBlock& usual_block(RowCells& cells) {
+/// What the framework does by itself goes before what usually goes with the activation.
+RowBlock usual_block(RowCells& cells) {
   const Setting act = cells.required("act");
-  const RowBlock* usual = block_with(act.text);
-  if (usual == nullptr) {
+  const RowBlock* known = block_with(act.text);
+  if (known == nullptr) {
     refuse(act, "must be one of " + join_words(row_activations()),
            nearest_word(act.text, row_activations()));
   }
-  return *usual;
+  RowBlock usual = *known;
+  if (const auto norm = cells.usual("norm")) usual.norm = norm->text;
+  if (const auto positions = cells.usual("positions")) usual.positions = positions->text;
+  if (const auto biases = cells.usual("biases")) usual.biases = biases->text == "1";
+  if (cells.row().count("experts").value_or(0) == 0) return usual;
+  if (const auto biases = cells.usual("expert_biases")) usual.biases = biases->text == "1";
+  return usual;
 }
 
 std::int64_t head_dim(RowCells& cells, std::int64_t heads) {
@@ -106,6 +129,18 @@ std::int64_t kv_heads(RowCells& cells, std::int64_t heads) {
   return heads;
 }
 
+/// What the row says, or four times the hidden size where a framework takes that: of gated MLPs two
+/// thirds of it, in whole tiles, since they have three matrices in the place of two.
+std::int64_t mlp_width(RowCells& cells, bool gated) {
+  constexpr std::int64_t kTile = 64;
+  const Setting said = cells.required("ffn");
+  if (said.text != "4 hidden") return cells.count("ffn");
+  const std::int64_t wide = 4 * cells.count("hidden");
+  const std::int64_t width = gated ? wide * 2 / 3 / kTile * kTile : wide;
+  cells.assume(fmt::format("ffn {}", width));
+  return width;
+}
+
 BlockSpec block_of(RowCells& cells, const RowBlock& usual) {
   BlockSpec block;
   block.heads = cells.count("heads");
@@ -115,7 +150,7 @@ BlockSpec block_of(RowCells& cells, const RowBlock& usual) {
   block.activation = from_word<Activation>(usual.activation).value();
   block.norm = from_word<NormKind>(usual.norm).value();
   block.qkv_bias = block.out_bias = block.mlp_bias = usual.biases;
-  const std::int64_t ffn = cells.count("ffn");
+  const std::int64_t ffn = mlp_width(cells, block.mlp == MlpKind::gated);
   const std::int64_t experts = cells.row().count("experts").value_or(0);
   if (experts == 0) {
     block.ffn = ffn;
@@ -130,7 +165,7 @@ ModelSpec from_cells(RowCells& cells) {
   ModelSpec model;
   const std::int64_t layers = cells.count("layers");
   model.hidden = cells.count("hidden");
-  const RowBlock& usual = usual_block(cells);
+  const RowBlock usual = usual_block(cells);
   model.runs = {{.count = layers, .block = block_of(cells, usual)}};
   model.vocab = cells.count("vocab");
   model.tied_embeddings = cells.flag("tied");

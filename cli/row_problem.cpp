@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "cli/row_cells.h"
@@ -51,6 +52,15 @@ struct Layout {
   std::int64_t tp, pp, cp, dp, devices, micro_batch, global_batch;
 };
 
+/// As the row says, or as many as are usual, if the layout goes into them.
+std::int64_t usual_devices(RowCells& cells, std::int64_t split) {
+  if (cells.row().says("n_gpus")) return cells.count("n_gpus");
+  const Setting devices = cells.required("n_gpus");
+  const std::int64_t count = parse_integer(devices, 1);
+  if (count % split != 0) refuse_missing("n_gpus");
+  return count;
+}
+
 /// Data ranks, of which a row gives the number or that of all devices.
 void read_ranks(RowCells& cells, Layout& layout) {
   layout.tp = cells.count("tp");
@@ -58,11 +68,15 @@ void read_ranks(RowCells& cells, Layout& layout) {
   layout.cp = cells.count("cp");
   const MeasuredRow& row = cells.row();
   const std::int64_t split = layout.tp * layout.pp * layout.cp;
-  if (!row.says("n_gpus") && !row.says("dp")) refuse_missing("n_gpus");
-  layout.dp = row.count("dp").value_or(row.count("n_gpus").value_or(0) / split);
-  layout.devices = row.count("n_gpus").value_or(split * layout.dp);
-  if (!row.says("dp")) cells.assume(fmt::format("dp {}", layout.dp));
-  if (!row.says("n_gpus")) cells.assume(fmt::format("n_gpus {}", layout.devices));
+  if (!row.says("dp")) {
+    layout.devices = usual_devices(cells, split);
+    layout.dp = layout.devices / split;
+    cells.assume(fmt::format("dp {}", layout.dp));
+  } else {
+    layout.dp = cells.count("dp");
+    layout.devices = row.count("n_gpus").value_or(split * layout.dp);
+    if (!row.says("n_gpus")) cells.assume(fmt::format("n_gpus {}", layout.devices));
+  }
   if (split * layout.dp == layout.devices) return;
   refuse(row.says("n_gpus") ? cells.required("n_gpus") : cells.required("dp"),
          fmt::format("is not tp {} x pp {} x cp {} x dp {}", layout.tp, layout.pp, layout.cp,
@@ -135,7 +149,9 @@ void put_adapters(RowCells& cells, Settings& settings) {
   const MeasuredRow& row = cells.row();
   const std::int64_t rank = row.count("lora_rank").value_or(0);
   if (rank == 0) {
-    if (row.says("lora_targets") || !is_none(quant)) refuse_missing("lora_rank");
+    const bool adapts = row.says("lora_targets") || !is_none(quant) ||
+                        row.text("model").find("LoRA") != std::string::npos;
+    if (adapts) refuse_missing("lora_rank");
     settings.set(Table::job, "job", {"pretrain", "", "lora_rank"});
     return;
   }
@@ -158,15 +174,25 @@ bool stores_fp32(const TargetTraits& traits, const std::string& precision) {
 /// A master copy in fp32 is what `on` means; in another type none can be asked for.
 void put_types(RowCells& cells, const TargetTraits& traits, Settings& settings) {
   const MeasuredRow& row = cells.row();
-  if (row.says("grad_dtype")) {
-    settings.set(Table::job, "grad-dtype",
-                 {meaning("dtype", row.text("grad_dtype")), "", "grad_dtype"});
+  if (const auto gradients = cells.setting("grad_dtype")) {
+    settings.set(Table::job, "grad-dtype", {meaning("dtype", gradients->text), "", "grad_dtype"});
   }
   if (!row.says("master_dtype")) return;
   const Setting master{meaning("dtype", row.text("master_dtype")), "", "master_dtype"};
   if (master.text != "fp32") refuse(master, "must be fp32, or left out", "fp32");
   if (stores_fp32(traits, cells.required("precision").text)) return;
   settings.set(Table::job, "master-weights", {"on", "", master.key});
+}
+
+/// What the framework does by itself, else what the model that is known for the activation has.
+void put_dropout(RowCells& cells, Settings& settings) {
+  for (const char* place : {"hidden", "attention"}) {
+    const std::string name = fmt::format("{}_dropout", place);
+    auto dropout = cells.usual(name);
+    const RowBlock* block = block_with(cells.row().text("act"));
+    if (!dropout && block != nullptr) dropout = Setting{block->dropout, "", name};
+    if (dropout) settings.set(Table::job, fmt::format("{}-dropout", place), *dropout);
+  }
 }
 
 void put_job(RowCells& cells, const Layout& layout, const TargetTraits& traits,
@@ -177,6 +203,7 @@ void put_job(RowCells& cells, const Layout& layout, const TargetTraits& traits,
   settings.set(Table::job, "optimizer", cells.required("optimizer"));
   settings.set(Table::job, "headroom", {"0%", "", "gpu_mem_gb"});
   put_types(cells, traits, settings);
+  put_dropout(cells, settings);
   put_adapters(cells, settings);
 }
 
@@ -190,7 +217,24 @@ Setting recompute_of(RowCells& cells) {
   return cells.required("recompute");
 }
 
+/// Without tensor ranks there is nothing to split it over.
+bool splits_sequence(RowCells& cells, const Layout& layout) {
+  const Setting sp = cells.required("sp");
+  return layout.tp > 1 && (sp.text == "tp" || parse_integer(sp, 0) == 1);
+}
+
 std::string toggle(bool on) { return on ? "on" : "off"; }
+
+/// Ranks that have a part of each expert: as many as have a part of all else, where that is usual,
+/// as far as the ranks of experts leave room for them.
+void put_expert_ranks(RowCells& cells, const Layout& layout, Settings& settings) {
+  if (cells.row().count("experts").value_or(0) == 0) return;
+  const auto etp = cells.usual("etp");
+  if (!etp) return;
+  const std::int64_t ranks = layout.tp * layout.cp * layout.dp, ep = cells.count("ep");
+  const std::int64_t fitting = std::gcd(layout.tp, ranks % ep == 0 ? ranks / ep : 1);
+  settings.set(Table::candidate, "etp", etp->text == "tp" ? whole(fitting, "tp") : *etp);
+}
 
 void put_axes(RowCells& cells, const Layout& layout, Settings& settings) {
   const auto count = [&](std::string_view axis, std::int64_t value, const char* column) {
@@ -210,12 +254,25 @@ void put_axes(RowCells& cells, const Layout& layout, Settings& settings) {
   };
   word("offload", meanings("offload", cells.required("offload").text, '+'), "offload");
   if (cells.count("vpp") > 1) word("schedule", "interleaved", "vpp");
-  word("sp", toggle(cells.flag("sp")), "sp");
+  word("sp", toggle(splits_sequence(cells, layout)), "sp");
   word("attention", cells.flag("flash") ? "flash" : "eager", "flash");
+  if (const auto loss = cells.usual("loss")) word("loss", loss->text, "loss");
+  put_expert_ranks(cells, layout, settings);
   if (const auto knobs = known_meaning("knobs", cells.row().text("framework"))) {
     word("knobs", *knobs, "framework");
+  } else if (const auto usual = cells.usual("knobs")) {
+    settings.set(Table::candidate, "knobs", *usual);
   }
   if (cells.row().flag("compile").value_or(false)) cells.assume("compile changes nothing");
+}
+
+/// Of one stage nothing need be assumed.
+PeakOf stage_meant(RowCells& cells, int stages) {
+  if (stages == 1) return PeakOf::any;
+  const Setting stage = cells.required("peak_of");
+  const auto known = from_word<PeakOf>(stage.text);
+  if (!known) refuse(stage, "must be one of " + join_words(all_words<PeakOf>()));
+  return *known;
 }
 
 }  // namespace
@@ -237,7 +294,8 @@ RowProblem problem_of(const MeasuredRow& row) {
   put_axes(cells, layout, settings);
   const ModelSpec model = model_of(cells);
   OneCandidate one = read_one_candidate(settings, model);
-  return {std::move(one), cells.assumed()};
+  const PeakOf peak_of = stage_meant(cells, one.candidate.pp);
+  return {std::move(one), peak_of, cells.assumed()};
 }
 
 }  // namespace planwright::cli

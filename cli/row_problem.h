@@ -11,6 +11,7 @@ namespace planwright::cli {
 /// What a row ran, for the target that its framework is here.
 struct RowProblem {
   OneCandidate one;
+  PeakOf peak_of = PeakOf::any;      ///< the stage whose peak the row would give
   std::vector<std::string> assumed;  ///< where the row says nothing
 };
 

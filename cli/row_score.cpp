@@ -30,23 +30,17 @@ std::optional<Bytes> measured_bytes(const MeasuredRow& row) {
   return gigabytes ? std::optional(Bytes{std::llround(*gigabytes * kGiB)}) : std::nullopt;
 }
 
-/// Index of the stage whose peak the target's log says; nothing if it is the fullest's.
-std::optional<std::size_t> stage_seen(const std::string& target, const Candidate& candidate) {
-  switch (peak_of(target)) {
-    case PeakOf::fullest:
-      break;
-    case PeakOf::first:
-      return 0;
-    case PeakOf::last:
-      return static_cast<std::size_t>(candidate.pp) - 1;
-  }
+/// Index of the stage whose peak is meant; nothing if it is the fullest's.
+std::optional<std::size_t> stage_meant(PeakOf peak_of, const Candidate& candidate) {
+  if (peak_of == PeakOf::first) return 0;
+  if (peak_of == PeakOf::last) return static_cast<std::size_t>(candidate.pp) - 1;
   return std::nullopt;
 }
 
-/// Of the stage that is seen, or over all of them: another may be the fullest of another kind.
-void take_peaks(const Estimate& estimate, std::optional<std::size_t> seen, RowScore& score) {
+/// Of the stage that is meant, or over all of them: another may be the fullest of another kind.
+void take_peaks(const Estimate& estimate, std::optional<std::size_t> meant, RowScore& score) {
   for (const StageEstimate& stage : estimate.stages) {
-    if (seen && stage.stage != static_cast<int>(*seen)) continue;
+    if (meant && stage.stage != static_cast<int>(*meant)) continue;
     score.allocated = std::max(score.allocated, std::optional(stage.accounts.allocated()));
     score.reserved = std::max(score.reserved, stage.reserved);
     score.device = std::max(score.device, stage.device_used);
@@ -64,6 +58,7 @@ Estimate estimate_of(const ProblemInput& input, const Candidate& candidate,
 
 void predict(const RowProblem& row, const RowLessons& lessons, RowScore& score) {
   const auto& [input, candidate, place] = row.one;
+  score.peak_of = row.peak_of;
   score.assumed = row.assumed;
   if (const auto broken = broken_rule(input.problem, input.traits(), candidate)) {
     score.reason = reason_text(*broken);
@@ -77,7 +72,7 @@ void predict(const RowProblem& row, const RowLessons& lessons, RowScore& score) 
   score.fit_probability = estimate.fit_probability;
   score.step_time = estimate.step_time;
   score.tokens_per_second_per_device = estimate.tokens_per_second_per_device;
-  take_peaks(estimate, stage_seen(score.target, candidate), score);
+  take_peaks(estimate, stage_meant(row.peak_of, candidate), score);
 }
 
 /// One rank that saw the row's peak, in the place of its kind.
@@ -122,7 +117,8 @@ struct TargetEvidence {
 
 /// Adds what the row has shown, if it would not be skipped.
 void add_evidence(const MeasuredRow& row, std::map<std::string, TargetEvidence>& all) {
-  const auto [input, candidate, place] = problem_of(row).one;
+  const RowProblem problem = problem_of(row);
+  const auto& [input, candidate, place] = problem.one;
   if (broken_rule(input.problem, input.traits(), candidate)) return;
   const auto shown = shown_by(row, input.problem);
   if (!shown) return;
@@ -133,7 +129,7 @@ void add_evidence(const MeasuredRow& row, std::map<std::string, TargetEvidence>&
   trial.candidate = candidate;
   trial.outcome = *shown;
   of_target.evidence.push_back(
-      {input.problem, std::move(trial), stage_seen(input.traits().name, candidate)});
+      {input.problem, std::move(trial), stage_meant(problem.peak_of, candidate)});
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ struct RowScore {
   std::vector<std::string> assumed;
   std::optional<Verdict> verdict;  ///< absent where it is skipped
   double fit_probability = 0;
-  /// Peaks of the fullest rank, or of the fullest one of the stage that the target's log is about;
-  /// absent where it is skipped or not legal.
+  /// Of which stage the peaks are: a row's figure may be that of the stage that its logger ran on.
+  PeakOf peak_of = PeakOf::any;
+  /// Absent where it is skipped or not legal.
   std::optional<Bytes> allocated, reserved, device;
   std::optional<Seconds> step_time;
   double tokens_per_second_per_device = 0;

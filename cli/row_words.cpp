@@ -40,22 +40,47 @@ const std::vector<RowBlock>& blocks() {
                       .activation = table.cell(row, "activation"),
                       .norm = table.cell(row, "norm"),
                       .positions = table.cell(row, "positions"),
-                      .biases = table.number(row, "biases", 0) > 0});
+                      .biases = table.number(row, "biases", 0) > 0,
+                      .dropout = table.cell(row, "dropout")});
     }
     return made;
   }();
   return kBlocks;
 }
 
+/// "column", or "column if other=text", of rows that have such a cell.
+bool is_of(const std::string& spelling, std::string_view column, const CellOf& cell) {
+  constexpr std::string_view kIf = " if ";
+  const std::size_t end = spelling.find(kIf);
+  if (spelling.substr(0, end) != column) return false;
+  if (end == std::string::npos) return true;
+  const std::string condition = spelling.substr(end + kIf.size());
+  const std::size_t equals = condition.find('=');
+  return cell(condition.substr(0, equals)) == condition.substr(equals + 1);
+}
+
+std::optional<std::string> default_of(std::string_view target, std::string_view column,
+                                      const CellOf& cell) {
+  const Csv& table = default_table();
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (table.cell(row, "target") != target) continue;
+    if (is_of(table.cell(row, "column"), column, cell)) return table.cell(row, "value");
+  }
+  return std::nullopt;
+}
+
+/// A final star stands for any rest.
+bool is_spelt(const std::string& pattern, const std::string& spelling) {
+  if (!pattern.ends_with('*')) return same_letters(pattern, spelling);
+  return spelling.starts_with(std::string_view(pattern.data(), pattern.size() - 1));
+}
+
 /// "layers:*" stands for every spelling that begins as it does, and the star for the rest of it.
 std::optional<std::string> meaning_if(const std::string& alias, const std::string& word,
                                       const std::string& spelling) {
-  if (!alias.ends_with('*')) {
-    return same_letters(alias, spelling) ? std::optional(word) : std::nullopt;
-  }
-  const std::string_view begin(alias.data(), alias.size() - 1);
-  if (!spelling.starts_with(begin)) return std::nullopt;
-  return word.substr(0, word.size() - 1) + spelling.substr(begin.size());
+  if (!is_spelt(alias, spelling)) return std::nullopt;
+  if (!alias.ends_with('*')) return word;
+  return word.substr(0, word.size() - 1) + spelling.substr(alias.size() - 1);
 }
 
 }  // namespace
@@ -74,19 +99,23 @@ std::string meaning(std::string_view column, const std::string& spelling) {
   return known_meaning(column, spelling).value_or(spelling);
 }
 
-std::optional<std::string> default_cell(std::string_view target, std::string_view column) {
-  const Csv& table = default_table();
-  std::optional<std::string> of_any;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.cell(row, "column") != column) continue;
-    if (table.cell(row, "target") == target) return table.cell(row, "value");
-    if (table.cell(row, "target") == "any") of_any = table.cell(row, "value");
+std::vector<std::string> dialects_of(std::string_view column, const std::string& spelling) {
+  static const Csv kTable(data_text("row_dialects.csv"), "row_dialects.csv");
+  std::vector<std::string> found;
+  for (std::size_t row = 0; row < kTable.rows(); ++row) {
+    if (kTable.cell(row, "column") != column) continue;
+    if (!is_spelt(kTable.cell(row, "spelling"), spelling)) continue;
+    found.push_back(kTable.cell(row, "dialect"));
   }
-  return of_any;
+  return found;
 }
 
-PeakOf peak_of(std::string_view target) {
-  return from_word<PeakOf>(default_cell(target, "peak_of").value()).value();
+std::optional<std::string> default_cell(const std::vector<std::string>& of, std::string_view column,
+                                        const CellOf& cell) {
+  for (const std::string& each : of) {
+    if (auto value = default_of(each, column, cell)) return value;
+  }
+  return default_of("any", column, cell);
 }
 
 const RowBlock* block_with(std::string_view act) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,13 +18,18 @@ std::string meaning(std::string_view column, const std::string& spelling);
 /// The same, but nothing for such a spelling.
 std::optional<std::string> known_meaning(std::string_view column, const std::string& spelling);
 
-/// What a target does where a row does not say otherwise, by row_defaults.csv; nothing if the
-/// answer cannot be known without the cell.
-std::optional<std::string> default_cell(std::string_view target, std::string_view column);
+/// The ways of using a framework that the spelling in the column tells of, by row_dialects.csv;
+/// the one that knows most first.
+std::vector<std::string> dialects_of(std::string_view column, const std::string& spelling);
 
-/// Of which stage's ranks a target's log says the peak, by row_defaults.csv.
-enum class PeakOf { fullest, first, last };
-PeakOf peak_of(std::string_view target);
+/// The row's text in a column.
+using CellOf = std::function<std::string(std::string_view column)>;
+
+/// What happens where a row does not say otherwise, by row_defaults.csv: of the first of these
+/// dialects and targets that says it of rows with such a `cell`, else of any; nothing if the answer
+/// cannot be known without the cell.
+std::optional<std::string> default_cell(const std::vector<std::string>& of, std::string_view column,
+                                        const CellOf& cell);
 
 /// The block that usually has an activation, by row_blocks.csv.
 struct RowBlock {
@@ -33,6 +38,7 @@ struct RowBlock {
   std::string family;  ///< model_type of its config.json
   std::string mlp, activation, norm, positions;
   bool biases = false;
+  std::string dropout;  ///< of attention's weights and between blocks
 };
 /// Null if the rows' word for the activation is unknown.
 const RowBlock* block_with(std::string_view act);
@@ -40,10 +46,3 @@ const RowBlock* block_with(std::string_view act);
 std::vector<std::string> row_activations();
 
 }  // namespace planwright::cli
-
-namespace planwright {
-template <>
-struct Words<cli::PeakOf> {
-  static constexpr std::array<std::string_view, 3> kWords{"fullest", "first", "last"};
-};
-}  // namespace planwright

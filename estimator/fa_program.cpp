@@ -19,7 +19,7 @@ Tensor FaProgram::boundary() const { return hidden_rows(shape_, "hidden states")
 
 /// Token ids of 8 bytes, or labels, and a mask of 1. Source: data/clm_collator.py.
 Tensor FaProgram::ids() const { return {"input_ids", (8 + 1) * whole_}; }
-Tensor FaProgram::targets() const { return {"label_ids", (8 + 1) * whole_}; }
+Tensor FaProgram::targets(const ModelPart&) const { return {"label_ids", (8 + 1) * whole_}; }
 
 Var FaProgram::given(Graph& graph, const char* name) const {
   return graph.given(name, rows_ * shape_.hidden, shape_.compute, true);

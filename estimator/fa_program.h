@@ -15,7 +15,7 @@ class FaProgram : public TapeProgram {
 
   Tensor boundary() const override;
   Tensor ids() const override;
-  Tensor targets() const override;
+  Tensor targets(const ModelPart& part) const override;
   Script embedding() const override;
   Script embedding_backward() const override;
   Head head(const BlockSpec& last) const override;

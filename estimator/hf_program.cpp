@@ -14,7 +14,7 @@ Tensor HfProgram::boundary() const {
 }
 
 Tensor HfProgram::ids() const { return token_ids(shape_, "input_ids"); }
-Tensor HfProgram::targets() const { return token_ids(shape_, "labels"); }
+Tensor HfProgram::targets(const ModelPart&) const { return token_ids(shape_, "labels"); }
 
 Var HfProgram::given(Graph& graph, const char* name) const {
   return graph.given(name, shape_.tokens() * shape_.hidden, shape_.modules.stream, true);

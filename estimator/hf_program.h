@@ -13,7 +13,7 @@ class HfProgram : public TapeProgram {
 
   Tensor boundary() const override;
   Tensor ids() const override;
-  Tensor targets() const override;
+  Tensor targets(const ModelPart& part) const override;
   Script block(Turn turn, bool keeps_input, const BlockSpec& block) const override;
   Script embedding() const override;
   Script embedding_backward() const override;

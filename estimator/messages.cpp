@@ -122,10 +122,12 @@ void add_tensor_messages(StageQuantities& q, const MessageContext& c, const Coll
   }
 }
 
-/// A stage between two others hands over twice in a micro-batch, forwards and backwards at once.
+/// A stage between two others hands over twice in a micro-batch, forwards and backwards at once. Of
+/// stages with several chunks the last one's output goes to the first.
 void add_pipeline_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
   if (c.candidate.pp == 1) return;
-  const double handovers = c.part.first || c.part.last ? 1 : 2;
+  const int chunks = c.candidate.vpp;
+  const double handovers = 2 * chunks - (c.part.first || c.part.last ? 1 : 0);
   const Party neighbours = collect.party(2, c.candidate.tp * c.candidate.data_ranks());
   collect.send(q.waited, neighbours, handovers,
                handovers * static_cast<double>(c.shape.local_unit()));

@@ -120,7 +120,8 @@ StageTime<T> stage_time(const StageQuantities& s, double tokens, const ClusterSp
 
 /// A pipeline of p stages and m micro-batches takes as long as its slowest stage's m micro-batches,
 /// and before and after them the other stages' one each: m t + sum of the others'. GPipe and 1F1B
-/// alike. Source: Narayanan et al. (2021), arXiv:2104.04473, section 2.2.
+/// alike; of stages with several chunks each, one chunk's. Source: Narayanan et al. (2021),
+/// arXiv:2104.04473, section 2.2.
 template <class T>
 TimeTerms<T> time_terms(const Quantities& q, const ClusterSpec& cluster, const Values<T>& v) {
   const double m = q.micro_batches;
@@ -136,7 +137,7 @@ TimeTerms<T> time_terms(const Quantities& q, const ClusterSpec& cluster, const V
   return {m * slowest->compute + slowest->step_compute,
           m * slowest->recompute,
           m * slowest->communication + slowest->step_communication,
-          all_micro - slowest->micro(),
+          (all_micro - slowest->micro()) / q.chunks,
           slowest->optimizer,
           m * slowest->offload + slowest->step_offload};
 }

@@ -25,7 +25,7 @@ namespace {
 struct StageKey {
   int stage = 0, stages = 1;
   std::int64_t first_layer = 0, layers = 0;
-  int tp = 1, cp = 1, ep = 1, etp = 1, micro_batch = 1;
+  int tp = 1, vpp = 1, cp = 1, ep = 1, etp = 1, micro_batch = 1;
   bool sp = false;
   Schedule schedule = Schedule::one_f_one_b;
   std::int64_t micro_batches = 1;
@@ -41,11 +41,13 @@ struct StageKey {
   std::int64_t bucket_elements = 0;
   std::vector<std::int64_t> growing{};
   HfModules modules{};
+  TeModules te{};
 
   auto tie() const {
-    return std::tie(stage, stages, first_layer, layers, tp, cp, ep, etp, micro_batch, sp, schedule,
-                    micro_batches, recompute.kind, recompute.k, attention, loss, sharding, overlap,
-                    ranks, bucket_elements, growing, modules, exchange, keeps_gathered);
+    return std::tie(stage, stages, first_layer, layers, tp, vpp, cp, ep, etp, micro_batch, sp,
+                    schedule, micro_batches, recompute.kind, recompute.k, attention, loss, sharding,
+                    overlap, ranks, bucket_elements, growing, modules, te, exchange,
+                    keeps_gathered);
   }
   bool operator<(const StageKey& other) const { return tie() < other.tie(); }
 };
@@ -86,10 +88,12 @@ void require(bool expressed, const char* axis) {
 
 void require_expressed(const Candidate& c, KernelSet kernels) {
   const bool spreads = kernels == KernelSet::transformer_engine;
-  require(c.vpp == 1 && (spreads || (c.cp == 1 && c.ep == 1 && c.etp == 1)), "layout");
+  require(spreads || (c.vpp == 1 && c.cp == 1 && c.ep == 1 && c.etp == 1), "layout");
   require(c.tp >= 1 && c.pp >= 1 && c.hsdp >= 1 && c.dp % c.hsdp == 0, "layout");
   require(c.zero >= 0 && c.zero <= 3, "ZeRO stage");
-  require(c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b, "schedule");
+  const bool interleaved = spreads && c.vpp > 1 && c.schedule == Schedule::interleaved;
+  require(interleaved || c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b,
+          "schedule");
   require(c.micro_batch >= 1 && c.dp >= 1, "batch");
   const bool saves = kernels == KernelSet::torch_modules;
   require(c.recompute.kind != RecomputeKind::op || saves, "recompute");
@@ -281,6 +285,7 @@ struct QuantityTable::Rows {
                  .first_layer = part.first_layer,
                  .layers = part.layers,
                  .tp = c.tp,
+                 .vpp = c.vpp,
                  .cp = c.cp,
                  .ep = c.ep,
                  .etp = c.etp,
@@ -294,9 +299,10 @@ struct QuantityTable::Rows {
                  .exchange = step.shape.exchange,
                  .keeps_gathered = step.shape.keeps_gathered,
                  .growing = step.growing,
-                 .modules = step.shape.modules};
+                 .modules = step.shape.modules,
+                 .te = step.shape.te};
     if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
-      key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp + 2);
+      key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp * (c.vpp > 1 ? 3 : 1) + 2);
     }
     key.sharding.made = step.sharding.made;
     if (step.sharding.buckets || step.sharding.gathers_units()) {
@@ -362,6 +368,7 @@ Quantities QuantityTable::quantify(const Candidate& candidate) {
   }
   q.micro_batches =
       static_cast<double>(std::max<std::int64_t>(1, accumulation(problem, candidate)));
+  q.chunks = candidate.vpp;
   q.tokens = static_cast<double>(candidate.micro_batch * problem.workload.seq);
   q.transport = rows_->traits.transport(problem.cluster.device.kind);
   if (rows_->traits.communicators != nullptr) {

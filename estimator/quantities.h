@@ -89,6 +89,7 @@ const PhaseBytes& largest_tensors(const StageQuantities& stage);
 struct Quantities {
   std::vector<StageQuantities> stages;
   double micro_batches = 1;  ///< per step and rank
+  double chunks = 1;         ///< parts of the model that a stage has
   double tokens = 0;         ///< of one micro-batch, as the kernels have them
   Bytes host{};              ///< of what the fullest node's ranks keep in its memory
   Transport transport = Transport::gloo;

@@ -9,7 +9,7 @@ namespace planwright::estimator {
 
 Tensor RuntimeProgram::boundary() const { return hidden_rows(shape_, "x"); }
 Tensor RuntimeProgram::ids() const { return token_ids(shape_, "ids"); }
-Tensor RuntimeProgram::targets() const { return token_ids(shape_, "targets"); }
+Tensor RuntimeProgram::targets(const ModelPart&) const { return token_ids(shape_, "targets"); }
 
 Script RuntimeProgram::embedding() const { return embedding_forward(shape_); }
 

@@ -11,7 +11,7 @@ class RuntimeProgram : public StepProgram {
 
   Tensor boundary() const override;
   Tensor ids() const override;
-  Tensor targets() const override;
+  Tensor targets(const ModelPart& part) const override;
   Script embedding() const override;
   Script embedding_backward() const override;
   Script block(Turn turn, bool keeps_input, const BlockSpec& block) const override;

@@ -15,6 +15,9 @@
 namespace planwright::estimator {
 namespace {
 
+/// Micro-batches come in rounds of as many as there are stages. With two the pipeline is full.
+constexpr int kRoundsShown = 3;
+
 /// A block's turn, forwards or backwards, as far as its bytes depend on it.
 struct Turn {
   using Kind = StepProgram::Turn;
@@ -41,8 +44,10 @@ class StageRun {
         program_(step_program(step.shape)),
         later_program_(step_program(summing(step.shape))),
         windows_(windows_of(step)) {
-    plan_forward();
-    plan_backward();
+    for (int chunk = 0; chunk < step.chunks; ++chunk) {
+      plan_forward(chunk);
+      plan_backward(chunk);
+    }
   }
 
   std::array<Peaks, kWordCount<Phase>> peaks();
@@ -64,12 +69,18 @@ class StageRun {
   const UnitWindows& windows_of_layer(std::int64_t layer) const {
     return windows(s_.part.block_unit(s_.part.first_layer + layer));
   }
+  /// Blocks of a chunk; a stage that has several has as many of each.
+  std::int64_t chunk_layers() const { return s_.part.layers / s_.chunks; }
+  bool begins(int chunk) const { return s_.part.first && chunk == 0; }
+  bool ends(int chunk) const { return s_.part.last && chunk == s_.chunks - 1; }
+  std::vector<Turn>& forward_of(int chunk) { return forward_[static_cast<std::size_t>(chunk)]; }
+  std::vector<Turn>& backward_of(int chunk) { return backward_[static_cast<std::size_t>(chunk)]; }
   Turn turn(Turn::Kind kind, std::int64_t layer) const {
     return {kind,    true, &s_.model.block(s_.part.first_layer + layer), &windows_of_layer(layer),
             nullptr, 0};
   }
-  void plan_forward();
-  void plan_backward();
+  void plan_forward(int chunk);
+  void plan_backward(int chunk);
   static void link(std::vector<Turn>& turns);
 
   enum class Pass { forward, backward };
@@ -85,8 +96,8 @@ class StageRun {
   void take_all(const std::vector<Turn>& turns);
   void head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* opens);
   void head();
-  void forward();
-  void backward();
+  void forward(int chunk);
+  void backward(int chunk);
   void hand_over(const Handover& handover);
   void run_gpipe();
   void run_in_turn();
@@ -99,7 +110,7 @@ class StageRun {
   const StageStep& s_;
   std::unique_ptr<const StepProgram> program_, later_program_;
   std::vector<UnitWindows> windows_;
-  std::vector<Turn> forward_, backward_;
+  std::vector<std::vector<Turn>> forward_, backward_;  ///< of each chunk
   Simulator simulator_;
   bool gathered_ahead_ = false;  ///< the coming unit's parameters are there
   std::int64_t summing_ = 0;     ///< bytes of the bucket whose sum is under way
@@ -112,28 +123,32 @@ void StageRun::link(std::vector<Turn>& turns) {
   for (std::size_t i = 0; i + 1 < turns.size(); ++i) turns[i].next = turns[i + 1].own;
 }
 
-void StageRun::plan_forward() {
-  for (const RecomputeSegment& segment : recompute_segments(s_.recompute, s_.part.layers)) {
+void StageRun::plan_forward(int chunk) {
+  const std::int64_t first = chunk * chunk_layers();
+  std::vector<Turn>& turns = forward_.emplace_back();
+  for (const RecomputeSegment& segment : recompute_segments(s_.recompute, chunk_layers())) {
     for (std::int64_t l = segment.first; l < segment.first + segment.count; ++l) {
-      forward_.push_back(
-          turn(segment.recomputed ? Turn::Kind::forward_dropped : Turn::Kind::forward_kept, l));
-      forward_.back().keeps_input = !segment.recomputed || l == segment.first;
+      turns.push_back(turn(
+          segment.recomputed ? Turn::Kind::forward_dropped : Turn::Kind::forward_kept, first + l));
+      turns.back().keeps_input = !segment.recomputed || l == segment.first;
     }
   }
-  link(forward_);
+  link(turns);
 }
 
-void StageRun::plan_backward() {
-  for (const BackwardVisit& visit : backward_visits(s_.recompute, s_.part.layers)) {
+void StageRun::plan_backward(int chunk) {
+  const std::int64_t first = chunk * chunk_layers();
+  std::vector<Turn>& turns = backward_.emplace_back();
+  for (const BackwardVisit& visit : backward_visits(s_.recompute, chunk_layers())) {
     using Kind = BackwardVisit::Kind;
-    backward_.push_back(turn(visit.kind == Kind::rebuild    ? Turn::Kind::rebuild
-                             : visit.kind == Kind::backward ? Turn::Kind::backward
-                                                            : Turn::Kind::rebuild_and_backward,
-                             visit.layer));
+    turns.push_back(turn(visit.kind == Kind::rebuild    ? Turn::Kind::rebuild
+                         : visit.kind == Kind::backward ? Turn::Kind::backward
+                                                        : Turn::Kind::rebuild_and_backward,
+                         first + visit.layer));
     // Its input; and the gradient of its output, which is that of the input of the one before it.
-    if (s_.sharding.holds_inputs) backward_.back().holds = backward_.size() == 1 ? 1 : 2;
+    if (s_.sharding.holds_inputs) turns.back().holds = turns.size() == 1 ? 1 : 2;
   }
-  link(backward_);
+  link(turns);
 }
 
 void StageRun::enter(const UnitWindows& own, const UnitWindows* next, Pass pass) {
@@ -210,18 +225,19 @@ void StageRun::take_all(const std::vector<Turn>& turns) {
   }
 }
 
-void StageRun::forward() {
+void StageRun::forward(int chunk) {
+  const std::vector<Turn>& turns = forward_of(chunk);
   simulator_.enter(Phase::forward);
-  if (s_.part.first) make(program_->ids());
-  if (s_.part.last) make(program_->targets());
+  if (begins(chunk)) make(program_->ids());
+  if (ends(chunk)) make(program_->targets(s_.part));
   gathered_ahead_ = false;
-  if (s_.part.first) {
+  if (begins(chunk)) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
-    enter(unit, forward_.empty() ? nullptr : forward_.front().own, Pass::forward);
+    enter(unit, turns.empty() ? nullptr : turns.front().own, Pass::forward);
     simulator_.run(program_->embedding());
     leave(unit);
   }
-  take_all(forward_);
+  take_all(turns);
 }
 
 /// `opens`: the unit whose gradients the first one adds to.
@@ -238,7 +254,8 @@ void StageRun::head() {
   const UnitWindows& unit = windows(s_.part.head_unit());
   const StepProgram::Head head = program().head(s_.model.runs.back().block);
   simulator_.enter(Phase::forward);
-  enter(unit, backward_.empty() ? nullptr : backward_.front().own, Pass::backward);
+  const std::vector<Turn>& turns = backward_.back();
+  enter(unit, turns.empty() ? nullptr : turns.front().own, Pass::backward);
   simulator_.run(head.before);
   const UnitWindows* opens = &unit;
   for (const StepProgram::Chunk& chunk : head.chunks) {
@@ -250,19 +267,19 @@ void StageRun::head() {
   complete(unit);
 }
 
-void StageRun::backward() {
+void StageRun::backward(int chunk) {
   gathered_ahead_ = false;
-  if (s_.part.last) head();
+  if (ends(chunk)) head();
   simulator_.enter(Phase::backward);
-  take_all(backward_);
-  if (s_.part.first) {
+  take_all(backward_of(chunk));
+  if (begins(chunk)) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
     run_backward(program_->embedding_backward(), &unit);
     release(unit);
     complete(unit);
     drop(program_->ids());
   }
-  for (const Turn& turn : backward_) {
+  for (const Turn& turn : backward_of(chunk)) {
     for (int i = 0; i < turn.holds; ++i) drop(program_->boundary());
   }
   drop(gradients(summing_));
@@ -271,7 +288,7 @@ void StageRun::backward() {
     if (s_.regrows) drop(gradients(unit.growing));
   }
   grown_ = !s_.regrows;
-  if (s_.part.last) drop(program_->targets());
+  if (ends(chunk)) drop(program_->targets(s_.part));
 }
 
 void StageRun::hand_over(const Handover& h) {
@@ -289,12 +306,12 @@ void StageRun::run_gpipe() {
   const bool first = s_.part.first, last = s_.part.last;
   simulator_.repeat(s_.micro_batches, [&] {
     if (!first) hand_over({.receive_forward = true});
-    forward();
+    forward(0);
     if (!last) hand_over({.send_forward = true});
   });
   const auto back = [&] {
     if (!last) hand_over({.receive_backward = true});
-    backward();
+    backward(0);
     if (!first) hand_over({.send_backward = true});
   };
   back();
@@ -302,17 +319,24 @@ void StageRun::run_gpipe() {
 }
 
 /// Once the pipeline is full, every forward and backward in turn is like the one before: two of
-/// them show what all do.
+/// them show what all do. Of several chunks, a whole round is like the one before.
+std::vector<PipelineStep> shown_steps(const StageStep& s) {
+  if (s.chunks > 1) {
+    const std::int64_t shown = std::min(s.micro_batches, std::int64_t{kRoundsShown} * s.stages);
+    return interleaved_steps(s.stage, s.stages, s.chunks, shown);
+  }
+  const std::int64_t full = in_flight(s.schedule, s.stage, s.stages, s.micro_batches);
+  return pipeline_steps(s.schedule, s.stage, s.stages, std::min(s.micro_batches, full + 2));
+}
+
 void StageRun::run_in_turn() {
-  const std::int64_t full = in_flight(s_.schedule, s_.stage, s_.stages, s_.micro_batches);
-  const std::int64_t shown = std::min(s_.micro_batches, full + 2);
-  for (const PipelineStep& step : pipeline_steps(s_.schedule, s_.stage, s_.stages, shown)) {
+  for (const PipelineStep& step : shown_steps(s_)) {
     switch (step.kind) {
       case PipelineStep::Kind::forward:
-        forward();
+        forward(step.chunk);
         break;
       case PipelineStep::Kind::backward:
-        backward();
+        backward(step.chunk);
         break;
       case PipelineStep::Kind::handover:
         hand_over(step.handover);
@@ -370,6 +394,7 @@ StageStep stage_step(const Problem& problem, const TargetTraits& traits, const C
           .schedule = c.schedule,
           .stage = number,
           .stages = c.pp,
+          .chunks = c.vpp,
           .micro_batches = accumulation(problem, c)};
 }
 

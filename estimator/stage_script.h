@@ -28,7 +28,7 @@ struct StageStep {
   bool regrows = false;                     ///< in each backward, and goes when it has ended
   std::optional<WeightFormat> quantised{};  ///< of the frozen linear matrices
   Schedule schedule = Schedule::one_f_one_b;
-  int stage = 0, stages = 1;
+  int stage = 0, stages = 1, chunks = 1;
   std::int64_t micro_batches = 1;
 };
 

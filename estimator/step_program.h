@@ -24,7 +24,7 @@ class StepProgram {
 
   /// What a micro-batch is given, on the first stage and on the last one.
   virtual Tensor ids() const = 0;
-  virtual Tensor targets() const = 0;
+  virtual Tensor targets(const ModelPart& part) const = 0;
 
   /// Makes x.
   virtual Script embedding() const = 0;

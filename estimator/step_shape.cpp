@@ -17,6 +17,8 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .sp = candidate.sp,
       .ep = candidate.ep,
       .etp = candidate.etp,
+      .experts =
+          problem.model.any_block([](const BlockSpec& block) { return block.moe.has_value(); }),
       .exchange = traits.exchange ? traits.exchange(candidate) : Exchange::ring,
       .threads = problem.cluster.threads_per_rank,
       .compute = problem.workload.recipe.compute,
@@ -32,6 +34,7 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .kernels = traits.kernels(problem.cluster.device.kind),
       .modules = traits.modules ? traits.modules(problem, candidate) : HfModules{},
       .keeps_gathered = traits.keeps_gathered != nullptr && traits.keeps_gathered(candidate),
+      .te = traits.te_modules ? traits.te_modules(candidate) : TeModules{},
       .device = problem.cluster.device.kind,
   };
 }

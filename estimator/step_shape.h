@@ -20,6 +20,7 @@ struct StepShape {
   std::int64_t tp = 1;
   bool sp = false;
   std::int64_t ep = 1, etp = 1;
+  bool experts = false;  ///< some blocks have them
   Exchange exchange = Exchange::ring;
   std::int64_t threads = 1;
   DType compute = DType::fp32;
@@ -34,6 +35,7 @@ struct StepShape {
   KernelSet kernels = KernelSet::in_place;
   HfModules modules{};              ///< of the kernel sets transformers and torch_modules
   bool keeps_gathered = false;      ///< of flash_attn: see TargetTraits
+  TeModules te{};                   ///< of the kernel set transformer_engine
   std::int64_t dropped_blocks = 0;  ///< of the stage, whose forward keeps nothing
   /// A backward's gradients of weights go at once, added to those of an earlier one.
   bool sums_gradients = false;

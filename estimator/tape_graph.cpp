@@ -90,11 +90,15 @@ void Graph::join(const std::vector<Var>& inputs, const std::vector<Var*>& output
 }
 
 Var Graph::backward(Var root, Var gradient, const Var& leaf) {
+  return backward(std::move(root), std::move(gradient), std::vector{leaf}).front();
+}
+
+std::vector<Var> Graph::backward(Var root, Var gradient, const std::vector<Var>& leaves) {
   const NodePtr start = std::move(root.maker);
-  const Node* const wanted = leaf.maker.get();
+  std::vector<Var> found(leaves.size());
   const int output = root.output;
   root = {};
-  if (start == nullptr) return {};
+  if (start == nullptr) return found;
   auto waiting = dependencies(start);
   std::map<Node*, std::vector<Var>> sums;
   std::priority_queue<NodePtr, std::vector<NodePtr>, IsEarlier> ready;
@@ -105,14 +109,15 @@ Var Graph::backward(Var root, Var gradient, const Var& leaf) {
   };
   place(start, output, std::move(gradient));
   ready.push(start);
-  Var found;
   while (!ready.empty()) {
     const NodePtr node = ready.top();
     ready.pop();
     std::vector<Var> given = std::move(sums[node.get()]);
     sums.erase(node.get());
     if (node->backward == nullptr) {
-      if (node.get() == wanted && !given.empty()) found = std::move(given.front());
+      for (std::size_t i = 0; i < leaves.size() && !given.empty(); ++i) {
+        if (leaves[i].maker == node) found[i] = std::move(given.front());
+      }
       continue;
     }
     account = node->account;
@@ -127,6 +132,13 @@ Var Graph::backward(Var root, Var gradient, const Var& leaf) {
     }
   }
   return found;
+}
+
+Var Graph::detached(const Var& x) {
+  Var leaf = saved(x);
+  leaf.needs_gradient = true;
+  leaf.maker = std::make_shared<Node>(Node{{}, {x.elements}, nullptr, next_++, account});
+  return leaf;
 }
 
 Var Graph::as_of(const Var& input, Var gradient) {

@@ -98,6 +98,10 @@ class Graph {
 
   /// The gradient of `leaf`, from that of `root`. The graph is used up.
   Var backward(Var root, Var gradient, const Var& leaf);
+  /// The same of each of `leaves`.
+  std::vector<Var> backward(Var root, Var gradient, const std::vector<Var>& leaves);
+  /// The same bytes, from which no gradient goes on.
+  Var detached(const Var& x);
 
   bool gradients = true;  ///< off: as under no_grad
   /// Of what is made from now on, in the backward of it as well.

@@ -7,15 +7,17 @@
 namespace planwright::estimator::tape {
 namespace {
 
+TensorRanks ranks_of(const StepShape& shape) { return {shape.tp, shape.sp, !shape.te.sums_wgrad}; }
 /// Every rank does the same.
-constexpr TensorRanks kWhole{};
+TensorRanks alone(const StepShape& shape) { return {1, false, !shape.te.sums_wgrad}; }
 
 }  // namespace
 
 TeBlock::TeBlock(Graph& graph, const StepShape& shape)
     : graph_(graph),
       s_(shape),
-      ranks_{shape.tp, shape.sp},
+      ranks_(ranks_of(shape)),
+      alone_(alone(shape)),
       rows_(shape.local_tokens()),
       whole_(shape.tokens()) {}
 
@@ -56,10 +58,10 @@ Var TeBlock::latent_attention(const Var& x, const BlockSpec& share) const {
   const auto up = [&](const Var& latent, std::int64_t width) {
     return te_norm_linear(graph_, latent, {NormKind::rms_norm, rows_}, width, ranks_);
   };
-  Var q = l.q_rank > 0 ? te_linear(graph_, normed, rows_, l.q_rank, kWhole)
+  Var q = l.q_rank > 0 ? te_linear(graph_, normed, rows_, l.q_rank, alone_)
                        : te_linear(graph_, normed, rows_, share.heads * head, ranks_);
   if (l.q_rank > 0) q = up(q, share.heads * head);
-  const Var down = te_linear(graph_, normed, rows_, l.kv_rank + l.rope_dim, kWhole);
+  const Var down = te_linear(graph_, normed, rows_, l.kv_rank + l.rope_dim, alone_);
   const std::vector<Var> latent = split(graph_, down, {rows_ * l.kv_rank, rows_ * l.rope_dim});
   const Var kv = up(copy(graph_, latent[0]), share.heads * (l.nope_dim + l.value_dim));
   const std::vector<Var> parts =
@@ -73,9 +75,33 @@ Var TeBlock::latent_attention(const Var& x, const BlockSpec& share) const {
   return te_row_linear(graph_, out, whole_, s_.hidden, ranks_);
 }
 
-/// Transformer Engine's choice: flash-attn before compute capability 9.0, cuDNN from there on.
-/// Source: pytorch/attention/dot_product_attention/utils.py, get_attention_backend.
 Var TeBlock::core_attention(Qkv qkv) const {
+  return s_.recompute_core ? recomputed_attention(qkv) : attention_kernel(std::move(qkv));
+}
+
+/// megatron/core/transformer/attention.py, _checkpointed_attention_forward: what it takes is kept,
+/// and what it gives, by the product behind it.
+Var TeBlock::recomputed_attention(const Qkv& qkv) const {
+  const bool wanted = std::exchange(graph_.gradients, false);
+  Var out = attention_kernel(qkv);
+  graph_.gradients = wanted;
+  graph_.join(
+      {qkv.q, qkv.k, qkv.v}, {&out},
+      [this_block = *this, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v),
+       queries = qkv.queries, keys = qkv.keys](std::vector<Var> g) {
+        Graph& graph = this_block.graph_;
+        const std::vector<Var> leaves{graph.detached(q), graph.detached(k), graph.detached(v)};
+        Var again = this_block.attention_kernel(
+            {.q = leaves[0], .k = leaves[1], .v = leaves[2], .queries = queries, .keys = keys});
+        return graph.backward(std::move(again), std::move(g[0]), leaves);
+      });
+  return out;
+}
+
+/// Transformer Engine's choice: flash-attn before compute capability 9.0, cuDNN from there on, but
+/// where its results must repeat on 9.x only. Source:
+/// pytorch/attention/dot_product_attention/utils.py, get_attention_backend @ v2.11.
+Var TeBlock::attention_kernel(Qkv qkv) const {
   if (s_.attention == AttentionKernel::eager) {
     return te_unfused_attention(graph_, qkv, s_.attention_dropout);
   }
@@ -83,7 +109,9 @@ Var TeBlock::core_attention(Qkv qkv) const {
     return te_ring_attention(graph_, qkv, s_.cp);
   }
   if (s_.cp > 1) return te_exchanged_attention(graph_, std::move(qkv));
-  if (s_.capability > 0 && s_.capability < 9) return te_flash_attention(graph_, std::move(qkv));
+  const bool repeats = !s_.te.deterministic || s_.capability < 10;
+  if (s_.capability > 0 && (s_.capability < 9 || !repeats))
+    return te_flash_attention(graph_, std::move(qkv));
   return te_fused_attention(graph_, qkv);
 }
 
@@ -110,15 +138,21 @@ Var TeBlock::moe(const Var& x, const BlockSpec& share) const {
   return shared ? te_add(graph_, shared, out, false) : out;
 }
 
-/// moe/router.py, moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher, as every expert gets as many
-/// tokens: what it sends it also gets. Of each token and expert the router keeps its logit, its
-/// score and its probability in fp32 and a byte; TransformerEngine pytorch/permutation.py keeps two
-/// places of 4 bytes.
+/// moe/router.py, whose product keeps its input. Of each token and expert it keeps its logit, its
+/// score and its probability in fp32 and a byte.
 Var TeBlock::routed(const Var& x, const BlockSpec& share) const {
+  const Var scores = graph_.make("scores", rows_ * share.moe->experts * 13, DType::fp8);
+  Var y = s_.te.gathers_tokens ? gathered(x, share) : sent(x, share);
+  graph_.join({y}, {&y}, [scores, kept = saved(x)](std::vector<Var> g) { return g; });
+  return y;
+}
+
+/// moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher, as every expert gets as many tokens: what
+/// it sends it also gets. TransformerEngine pytorch/permutation.py keeps two places of 4 bytes.
+Var TeBlock::sent(const Var& x, const BlockSpec& share) const {
   const MoeSpec& m = *share.moe;
   const std::int64_t h = s_.hidden, sent = rows_ * m.top_k, here = m.experts / s_.ep;
   const std::int64_t rows = sent * s_.etp;
-  const Var scores = graph_.make("scores", rows_ * m.experts * 13, DType::fp8);
   Var tokens = te_move(graph_, x, sent * h, rows_ * (2 * m.experts + 1) * 4);
   if (s_.ep > 1) tokens = te_move(graph_, tokens, sent * h);
   if (s_.etp > 1) tokens = te_move(graph_, tokens, rows * h);
@@ -127,18 +161,32 @@ Var TeBlock::routed(const Var& x, const BlockSpec& share) const {
   if (here > 1) tokens = te_move(graph_, tokens, rows * h);
   if (s_.etp > 1) tokens = te_move(graph_, tokens, sent * h);
   if (s_.ep > 1) tokens = te_move(graph_, tokens, sent * h);
-  Var y = te_move(graph_, tokens, x.elements);
-  graph_.join({y}, {&y}, [scores](std::vector<Var> g) { return g; });
-  return y;
+  return te_move(graph_, tokens, x.elements);
+}
+
+/// The same file, MoEAllGatherTokenDispatcher: of all tokens those for the own experts are taken,
+/// and their results put back among zeros, of which all ranks' are summed.
+Var TeBlock::gathered(const Var& x, const BlockSpec& share) const {
+  const MoeSpec& m = *share.moe;
+  const std::int64_t here = m.experts / s_.ep, ranks = s_.ep * s_.etp;
+  const std::int64_t rows = rows_ * m.top_k * s_.etp;
+  const Var all = te_gather(graph_, x, ranks);
+  const std::int64_t map = rows_ * ranks * here, places = 8 * rows;
+  Var tokens = te_move(graph_, all, rows * s_.hidden, map + places);
+  tokens = experts(tokens, share, rows);
+  if (!s_.te.groups_experts && here > 1) tokens = copy(graph_, tokens);
+  tokens = te_put_back(graph_, tokens, all.elements, s_.te.deterministic);
+  return te_scatter(graph_, tokens, ranks);
 }
 
 /// moe/experts.py, TEGroupedMLP.
 Var TeBlock::experts(const Var& tokens, const BlockSpec& share, std::int64_t rows) const {
   const std::int64_t width = share.moe->ffn / s_.etp;
   const bool gated = share.mlp == MlpKind::gated;
-  Var inner = te_linear(graph_, tokens, rows, (gated ? 2 : 1) * width, kWhole);
-  inner = te_activation(graph_, inner, gated, rows);
-  return te_linear(graph_, inner, rows, s_.hidden, kWhole);
+  Var inner = te_linear(graph_, tokens, rows, (gated ? 2 : 1) * width, alone_);
+  inner = te_activation(graph_, inner, gated, gated ? rows : 0);
+  if (!gated) inner = te_weigh(graph_, inner, rows);
+  return te_linear(graph_, inner, rows, s_.hidden, alone_);
 }
 
 }  // namespace planwright::estimator::tape

@@ -19,14 +19,18 @@ class TeBlock {
   Var attention(const Var& x, const BlockSpec& share) const;
   Var latent_attention(const Var& x, const BlockSpec& share) const;
   Var core_attention(Qkv qkv) const;
+  Var attention_kernel(Qkv qkv) const;
+  Var recomputed_attention(const Qkv& qkv) const;
   Var mlp(const Var& x, const BlockSpec& share) const;
   Var moe(const Var& x, const BlockSpec& share) const;
   Var routed(const Var& x, const BlockSpec& share) const;
+  Var sent(const Var& x, const BlockSpec& share) const;
+  Var gathered(const Var& x, const BlockSpec& share) const;
   Var experts(const Var& tokens, const BlockSpec& share, std::int64_t rows) const;
 
   Graph& graph_;
   const StepShape& s_;
-  TensorRanks ranks_;
+  TensorRanks ranks_, alone_;
   std::int64_t rows_ = 0;   ///< tokens of this rank between the products
   std::int64_t whole_ = 0;  ///< tokens in them
 };

@@ -17,6 +17,13 @@ Var gathered(Graph& graph, const Var& local, const TensorRanks& ranks) {
   return graph.make("gathered", ranks.whole(local.elements), local.type, Account::communication);
 }
 
+/// Of a product of rows of `inputs` to `outputs`, where it is not added to the buffer at once.
+Var weight_gradient(Graph& graph, const TensorRanks& ranks, std::int64_t inputs,
+                    std::int64_t outputs, DType type) {
+  if (!ranks.makes_wgrad) return {};
+  return graph.make("weight gradient", inputs * outputs, type, Account::gradients);
+}
+
 }  // namespace
 
 Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t outputs,
@@ -27,12 +34,14 @@ Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t ou
   const Var whole = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
   Var y = graph.make("product", rows * outputs, x.type);
   graph.join({x}, {&y},
-             [&graph, ranks, kept = saved(x), normed = saved(normed),
+             [&graph, ranks, rows = norm.rows, outputs, kept = saved(x), normed = saved(normed),
               stats](const std::vector<Var>&) mutable {
                Var again = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
                Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
                Var d_normed = ranks.gathers() ? graph.like("scattered", kept) : d_whole;
-               // The weight's gradient is taken here; then these are cleared.
+               const Var wgrad =
+                   weight_gradient(graph, ranks, kept.elements / rows, outputs, kept.type);
+               // With the weight's gradient taken these are cleared.
                again = {};
                normed = {};
                return std::vector{graph.like("d_norm", kept)};
@@ -53,9 +62,10 @@ Var te_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t output
               const TensorRanks& ranks) {
   const Var whole = ranks.gathers() ? gathered(graph, x, ranks) : Var{};
   Var y = graph.make("product", ranks.whole(rows) * outputs, x.type);
-  graph.join({x}, {&y}, [&graph, ranks, kept = saved(x)](const std::vector<Var>&) {
+  graph.join({x}, {&y}, [&graph, ranks, rows, outputs, kept = saved(x)](const std::vector<Var>&) {
     const Var again = ranks.gathers() ? gathered(graph, kept, ranks) : Var{};
     Var d_whole = graph.make("d_input", ranks.whole(kept.elements), kept.type);
+    const Var wgrad = weight_gradient(graph, ranks, kept.elements / rows, outputs, kept.type);
     if (!ranks.gathers()) return std::vector{std::move(d_whole)};
     return std::vector{graph.like("scattered", kept)};
   });
@@ -66,9 +76,11 @@ Var te_row_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t ou
                   const TensorRanks& ranks) {
   Var y = graph.make("product", rows * outputs, x.type);
   if (ranks.gathers()) y = graph.make("scattered", y.elements / ranks.count, x.type);
-  graph.join({x}, {&y}, [&graph, ranks, kept = saved(x)](std::vector<Var> g) {
+  graph.join({x}, {&y}, [&graph, ranks, rows, outputs, kept = saved(x)](std::vector<Var> g) {
     const Var whole = ranks.gathers() ? gathered(graph, g[0], ranks) : Var{};
-    return std::vector{graph.like("d_input", kept)};
+    Var d_input = graph.like("d_input", kept);
+    const Var wgrad = weight_gradient(graph, ranks, kept.elements / rows, outputs, kept.type);
+    return std::vector{std::move(d_input)};
   });
   return y;
 }
@@ -169,6 +181,35 @@ Var te_activation(Graph& graph, const Var& x, bool gated, std::int64_t weighed_r
     return std::vector{graph.like("d_activation", kept)};
   });
   return y;
+}
+
+Var te_weigh(Graph& graph, const Var& x, std::int64_t rows) {
+  Var y = graph.like("weighed", x);
+  graph.join({x}, {&y},
+             [&graph, kept = saved(x),
+              weights = graph.make("probabilities", rows, DType::fp32)](const std::vector<Var>&) {
+               Var dx = graph.like("d_weighed", kept);
+               const Var products = graph.like("d_probabilities", kept);
+               return std::vector{std::move(dx)};
+             });
+  return y;
+}
+
+Var te_put_back(Graph& graph, const Var& x, std::int64_t elements, bool adds) {
+  Var y = graph.make("put back", elements, x.type);
+  graph.join(
+      {x}, {&y},
+      [&graph, kept = saved_if(adds, x), back = x.elements, type = x.type](
+          const std::vector<Var>&) { return std::vector{graph.make("d_put_back", back, type)}; });
+  return y;
+}
+
+Var te_gather(Graph& graph, const Var& x, std::int64_t ranks) {
+  return ranks > 1 ? te_move(graph, x, ranks * x.elements) : x;
+}
+
+Var te_scatter(Graph& graph, const Var& x, std::int64_t ranks) {
+  return ranks > 1 ? te_move(graph, x, x.elements / ranks) : x;
 }
 
 Var te_add(Graph& graph, const Var& branch, const Var& x, bool dropout) {

@@ -16,6 +16,8 @@ namespace planwright::estimator::tape {
 struct TensorRanks {
   std::int64_t count = 1;
   bool sp = false;  ///< each has rows of its own between the products
+  /// Gradients of weights are made apart, and go when they have been added to the buffer.
+  bool makes_wgrad = false;
 
   bool gathers() const { return sp && count > 1; }
   /// Rows of all of them, of those that one has between the products.
@@ -64,6 +66,17 @@ Var te_unfused_attention(Graph& graph, const Qkv& qkv, bool dropout);
 /// `weighed`: each row is multiplied by its probability, of `rows`. Source:
 /// megatron/core/fusions/fused_bias_swiglu.py, fused_bias_gelu.py.
 Var te_activation(Graph& graph, const Var& x, bool gated, std::int64_t weighed_rows = 0);
+/// Rows multiplied by a number each, whose gradients are wanted too. Source: megatron/core/
+/// transformer/mlp.py, per_token_scale.
+Var te_weigh(Graph& graph, const Var& x, std::int64_t rows);
+/// Tokens put back to where they came from, among others that are zero: `elements` in all. `adds`:
+/// by index_add, which keeps what it adds. Source: megatron/core/transformer/moe/moe_utils.py,
+/// unpermute.
+Var te_put_back(Graph& graph, const Var& x, std::int64_t elements, bool adds);
+/// The same tokens in the order that another rank, or all of them, have them in: `ranks` times as
+/// many, or that part of them. Source: megatron/core/tensor_parallel/mappings.py.
+Var te_gather(Graph& graph, const Var& x, std::int64_t ranks);
+Var te_scatter(Graph& graph, const Var& x, std::int64_t ranks);
 /// x with a branch added; with dropout a mask of a byte is kept. Source:
 /// megatron/core/fusions/fused_bias_dropout.py.
 Var te_add(Graph& graph, const Var& branch, const Var& x, bool dropout);

@@ -8,6 +8,14 @@ namespace planwright::estimator {
 
 using namespace tape;
 
+namespace {
+
+/// Of products that are one kernel each has a workspace. Source: TransformerEngine
+/// pytorch/cpp_extensions/gemm.py, get_cublas_workspace @ v2.11.
+constexpr std::int64_t kGroupStreams = 4;
+
+}  // namespace
+
 TeProgram::TeProgram(const StepShape& shape)
     : TapeProgram(shape),
       ranks_{shape.tp, shape.sp},
@@ -16,10 +24,15 @@ TeProgram::TeProgram(const StepShape& shape)
 
 Tensor TeProgram::boundary() const { return hidden_rows(shape_, "hidden states"); }
 
-/// Tokens, labels and positions of 8 bytes, the loss mask of 4, on both end stages. Source:
-/// megatron/training/utils.py, get_batch_on_this_tp_rank.
-Tensor TeProgram::ids() const { return {"batch", (8 + 8 + 8 + 4) * whole_}; }
-Tensor TeProgram::targets() const { return ids(); }
+/// Tokens, labels and positions of 8 bytes, the loss mask of 4, on both end stages, and with each
+/// the mask of attention. Source: megatron/training/utils.py, get_batch_on_this_tp_rank.
+Tensor TeProgram::ids() const {
+  const std::int64_t mask = shape_.te.gets_masks ? shape_.batch * shape_.seq * shape_.seq : 0;
+  return {"batch", (8 + 8 + 8 + 4) * whole_ + mask};
+}
+Tensor TeProgram::targets(const ModelPart& part) const {
+  return part.first ? Tensor{"batch", 0} : ids();
+}
 
 Var TeProgram::given(Graph& graph, const char* name) const {
   return graph.given(name, rows_ * shape_.hidden, shape_.compute, true);
@@ -58,16 +71,19 @@ Tensor TeProgram::dropout_mask() const { return {"mask", rows_ * shape_.hidden};
 
 /// The output layer gathers into a buffer of the process that is never given back, and alone uses
 /// torch's products: the forward's thread and the backward's have a workspace each. Sources:
-/// megatron/core/utils.py, GlobalMemoryBuffer; pytorch aten/src/ATen/cuda/CublasHandlePool.cpp @
+/// megatron/core/utils.py, GlobalMemoryBuffer; megatron/training/determinism.py, which sets
+/// CUBLAS_WORKSPACE_CONFIG to :4096:8; pytorch aten/src/ATen/cuda/CublasHandlePool.cpp @
 /// v2.10.0; TransformerEngine pytorch/module/base.py, get_cublas_workspace_size_bytes.
 Script TeProgram::resident(const ModelPart& part) const {
   constexpr std::int64_t kMebi = std::int64_t{1} << 20;
   const bool known = shape_.capability > 0;
-  const std::int64_t torch = known && shape_.capability == 9 ? 32 * kMebi : kMebi * 65 / 8;
+  const bool large = shape_.te.deterministic || (known && shape_.capability == 9);
+  const std::int64_t torch = large ? 32 * kMebi : kMebi * 65 / 8;
   const std::int64_t te = known && shape_.capability < 9 ? 4 * kMebi : 32 * kMebi;
   const bool gathers = part.last && ranks_.gathers();
   Script script;
-  script.make({"Transformer Engine's workspace", te, Account::workspace});
+  const std::int64_t streams = shape_.experts && shape_.te.groups_experts ? kGroupStreams : 0;
+  script.make({"Transformer Engine's workspaces", (1 + streams) * te, Account::workspace});
   if (part.last) script.make({"matrix library's workspaces", 2 * torch, Account::workspace});
   return script.make({"output layer's gathered rows",
                       gathers ? shape_.e() * whole_ * shape_.hidden : 0, Account::communication});

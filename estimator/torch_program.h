@@ -13,7 +13,7 @@ class TorchProgram : public TapeProgram {
 
   Tensor boundary() const override;
   Tensor ids() const override { return token_ids(shape_, "inputs"); }
-  Tensor targets() const override { return token_ids(shape_, "labels"); }
+  Tensor targets(const ModelPart&) const override { return token_ids(shape_, "labels"); }
   Script embedding() const override;
   Script embedding_backward() const override;
   Head head(const BlockSpec& last) const override;

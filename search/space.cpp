@@ -74,6 +74,24 @@ std::vector<int> zero_stages(const SupportedAxes& axes, const std::vector<int>& 
   return stages;
 }
 
+/// A stage by itself has nothing to be interleaved with.
+std::vector<int> chunk_counts(const SupportedAxes& axes, const std::vector<int>& asked,
+                              const Candidate& candidate) {
+  std::vector<int> counts = canonical(asked.empty() ? axes.vpp : asked);
+  if (asked.empty() && candidate.pp == 1) counts.resize(1);
+  return counts;
+}
+
+/// Only stages of several chunks are interleaved, and they are.
+std::vector<Schedule> free_schedules(const SupportedAxes& axes, const Candidate& candidate) {
+  std::vector<Schedule> schedules;
+  for (const Schedule schedule : axes.schedule) {
+    const bool plain = schedule == Schedule::gpipe || schedule == Schedule::one_f_one_b;
+    if (plain == (candidate.vpp == 1)) schedules.push_back(schedule);
+  }
+  return schedules.empty() ? axes.schedule : schedules;
+}
+
 /// Where nothing says how many sequences there are.
 const std::vector<int> kMicroBatches{1, 2, 4, 8, 16, 32, 64, 128, 256};
 
@@ -96,7 +114,9 @@ Candidates expand_layout(const Problem& problem, const SupportedAxes& axes,
   all = expand(all, &Candidate::pp, [&](const Candidate& candidate) {
     return degrees(request.pp, axes.pp, devices / candidate.tp);
   });
-  all = expand(all, &Candidate::vpp, request.vpp, axes.vpp);
+  all = expand(all, &Candidate::vpp, [&](const Candidate& candidate) {
+    return chunk_counts(axes, request.vpp, candidate);
+  });
   all = expand(all, &Candidate::cp, request.cp, axes.cp);
   all = expand(all, &Candidate::ep, request.ep, axes.ep);
   all = expand(all, &Candidate::etp, request.etp, axes.etp);
@@ -154,7 +174,7 @@ Candidates expand_techniques(Candidates all, const Problem& problem, const Suppo
   all = expand(all, &Candidate::schedule, [&](const Candidate& candidate) {
     return canonical(!request.schedule.empty() ? request.schedule
                      : candidate.pp == 1       ? std::vector<Schedule>{Schedule::one_f_one_b}
-                                               : axes.schedule);
+                                               : free_schedules(axes, candidate));
   });
   all = expand(all, &Candidate::recompute, request.recompute, axes.recompute);
   all = expand(all, &Candidate::offload, request.offload, free_offload(problem, axes));

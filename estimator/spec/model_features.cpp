@@ -86,7 +86,7 @@ bool has_feature(const ModelSpec& m, ModelFeature feature) {
       return m.any_block(
           [](const BlockSpec& b) { return b.qk_norm && b.qk_norm_kind != QkNorm::heads_rms; });
     case ModelFeature::partial_rotation:
-      return m.any_block([](const BlockSpec& b) { return b.rotary_dim > 0; });
+      return m.any_block([](const BlockSpec& b) { return b.rotary_dim > 0 && !b.latent; });
     case ModelFeature::attention_sinks:
       return m.any_block([](const BlockSpec& b) { return b.sinks; });
     case ModelFeature::capped_logits:

@@ -24,6 +24,7 @@ struct PipelineStep {
   Kind kind = Kind::forward;
   std::int64_t micro_batch = 0;  ///< of forward and backward
   Handover handover;
+  int chunk = 0;  ///< of the stage's layers, those that a forward or backward is of
   bool operator==(const PipelineStep&) const = default;
 };
 
@@ -39,5 +40,12 @@ std::int64_t in_flight(Schedule schedule, int stage, int stages, std::int64_t mi
 /// forward_backward_pipelining_without_interleaving.
 std::vector<PipelineStep> pipeline_steps(Schedule schedule, int stage, int stages,
                                          std::int64_t micro_batches);
+
+/// The same of stages that have `chunks` parts of the model each, every stages-th one:
+/// micro-batches go in groups of `stages`, which take a chunk after the other. Source:
+/// NVIDIA/Megatron-LM megatron/core/pipeline_parallel/schedules.py @ core_v0.15,
+/// forward_backward_pipelining_with_interleaving, with sends and receives together.
+std::vector<PipelineStep> interleaved_steps(int stage, int stages, int chunks,
+                                            std::int64_t micro_batches);
 
 }  // namespace planwright

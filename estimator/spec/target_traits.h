@@ -14,6 +14,7 @@
 #include "estimator/spec/ledger.h"
 #include "estimator/spec/problem.h"
 #include "estimator/spec/sharding.h"
+#include "estimator/spec/te_modules.h"
 #include "estimator/spec/words.h"
 
 namespace planwright {
@@ -150,6 +151,8 @@ struct TargetTraits {
   std::function<KernelSet(DeviceKind)> kernels;
   /// Of the kernel sets transformers and torch_modules.
   std::function<HfModules(const Problem&, const Candidate&)> modules{};
+  /// Of the kernel set transformer_engine; null: as they come.
+  TeModules (*te_modules)(const Candidate&) = nullptr;
   std::function<Transport(DeviceKind)> transport;
   /// Elements after which a gradient bucket of the flat layout closes.
   std::function<std::int64_t(const Candidate&)> bucket_elements;

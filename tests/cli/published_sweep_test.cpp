@@ -49,11 +49,6 @@ TEST(PublishedSweep, FitsWhereItWasJudgedTo) {
   EXPECT_GT(static_cast<double>(right) / static_cast<double>(s.answered), 0.9);
 }
 
-TEST(PeakOf, IsTheFullestRanksUnlessALogIsKnownToBeOfOne) {
-  EXPECT_EQ(peak_of("nanotron"), PeakOf::first);
-  EXPECT_EQ(peak_of("fsdp"), PeakOf::fullest);
-  EXPECT_EQ(peak_of("a stranger"), PeakOf::fullest);
-}
 
 }  // namespace
 }  // namespace planwright::cli

@@ -105,6 +105,21 @@ TEST(RowProblem, TakesTheAxesOfTheRow) {
   EXPECT_EQ(offload_text(candidate_with({{"offload", "activation"}}).offload), "activations");
 }
 
+/// Where a framework logs memory on one rank only, a published peak is that one's.
+TEST(RowProblem, KnowsTheStageThatAPeakIsOf) {
+  const auto stage = [](Cells cells) {
+    cells.insert({{"framework", "megatron"}, {"pp", "2"}});
+    return problem_with(cells).peak_of;
+  };
+  EXPECT_EQ(stage({}), cli::PeakOf::any);
+  EXPECT_EQ(stage({{"framework_version", "golden values of June"}}), cli::PeakOf::last);
+  EXPECT_EQ(stage({{"framework_version", "golden values of June"}, {"peak_of", "first"}}),
+            cli::PeakOf::first);
+  const Cells two{{"framework", "megatron"}, {"pp", "2"}};
+  EXPECT_TRUE(assumes(problem_with(two), "peak_of any"));
+  EXPECT_FALSE(assumes(problem_with({}), "peak_of any"));
+}
+
 TEST(RowProblem, FindsTheThirdOfThreeNumbers) {
   EXPECT_EQ(candidate_with({{"n_gpus", ""}, {"dp", "4"}}).dp, 4);
   EXPECT_EQ(spec_with({{"n_gpus", ""}, {"dp", "4"}}).cluster.devices(), 4);
@@ -157,7 +172,7 @@ TEST(RowModel, IsThePresetOfThatNameWhereTheIntegersAgree) {
   EXPECT_EQ(made.one.input.problem.model.layers(), 32);
   EXPECT_EQ(made.one.input.problem.model.vocab, 128256);
   EXPECT_TRUE(assumes(made, "the rest of the model as in llama-3-8b"));
-  for (const char* name : {"Llama 2 7 B", "Llama-2-7B (LoRA)", "NousResearch/Llama-2-7b-hf",
+  for (const char* name : {"Llama 2 7 B", "Llama-2-7B (base)", "NousResearch/Llama-2-7b-hf",
                            "LLAMA2_7B", "Llama-7B"}) {
     EXPECT_TRUE(assumes(problem_with({{"model", name}}), "the rest of the model as in llama-2-7b"))
         << name;
@@ -173,10 +188,105 @@ TEST(RowModel, MayBeAPresetThatWasCutOrFilledUp) {
   EXPECT_TRUE(model.tied_embeddings);
 }
 
+/// The layers that are left are the first ones.
+TEST(RowModel, MayBeCutWhereLayersDiffer) {
+  const Cells deepseek{{"model", "DeepSeek-V2 cut to 4 layers"},
+                       {"layers", "4"},
+                       {"hidden", "5120"},
+                       {"heads", "128"},
+                       {"kv_heads", ""},
+                       {"ffn", "1536"},
+                       {"experts", "160"},
+                       {"topk", "6"},
+                       {"vocab", ""}};
+  const ModelSpec model = model_with(deepseek);
+  EXPECT_EQ(model.name, "deepseek-v2");
+  EXPECT_EQ(model.layers(), 4);
+  EXPECT_FALSE(model.block(0).moe.has_value());
+  EXPECT_TRUE(model.block(3).moe.has_value());
+  EXPECT_TRUE(model.block(0).latent.has_value());
+}
+
 TEST(RowModel, IsMadeOfTheCellsWhereTheyDiffer) {
   const ModelSpec model = model_with({{"model", "Llama 2 7B"}, {"hidden", "2048"}});
   EXPECT_EQ(model.hidden, 2048);
   EXPECT_EQ(model.block(0).head_dim, 64);
+}
+
+const Cells kGolden{{"framework", "megatron"},
+                    {"framework_version", "golden values of June"},
+                    {"zero", "0"},
+                    {"vocab", ""},
+                    {"n_gpus", ""}};
+
+Cells golden_with(Cells cells) {
+  cells.insert(kGolden.begin(), kGolden.end());
+  return cells;
+}
+
+/// Megatron-LM's functional tests name in a row only what they change.
+TEST(RowProblem, TakesADialectsDefaults) {
+  const cli::RowProblem made = problem_with(kGolden);
+  const Problem& problem = made.one.input.problem;
+  EXPECT_EQ(problem.cluster.devices(), 8);
+  EXPECT_EQ(problem.model.vocab, 50257);
+  EXPECT_EQ(problem.model.block(0).norm, NormKind::layer_norm);
+  EXPECT_EQ(problem.model.block(0).mlp, MlpKind::gated);
+  EXPECT_EQ(problem.model.positions, Positions::learned);
+  EXPECT_TRUE(problem.model.block(0).mlp_bias);
+  EXPECT_DOUBLE_EQ(problem.workload.hidden_dropout, 0.1);
+  const decltype(Candidate::knobs) knobs{{"deterministic_mode", "on"},
+                                         {"gradient_accumulation_fusion", "off"},
+                                         {"moe_token_dispatcher_type", "allgather"},
+                                         {"moe_grouped_gemm", "off"},
+                                         {"create_attention_mask_in_dataloader", "on"}};
+  EXPECT_EQ(made.one.candidate.knobs, knobs);
+  for (const char* what : {"n_gpus 8", "dp 8", "vocab 50257", "norm layer_norm",
+                           "positions learned", "biases 1", "hidden_dropout 0.1"}) {
+    EXPECT_TRUE(assumes(made, what)) << what;
+  }
+  EXPECT_EQ(testing::fault_of([] {
+              problem_with(golden_with({{"tp", "16"}}));
+            }).rule,
+            "missing column: n_gpus");
+}
+
+TEST(RowModel, IsAsWideAsItsFrameworkMakesIt) {
+  const Cells megatron{{"framework", "megatron"}, {"zero", "1"}, {"ffn", ""}, {"model", "some"}};
+  EXPECT_EQ(model_with(megatron).block(0).ffn, 4 * 4096 * 2 / 3 / 64 * 64);
+  Cells plain = megatron;
+  plain["act"] = "gelu";
+  EXPECT_EQ(model_with(plain).block(0).ffn, 4 * 4096);
+  EXPECT_TRUE(assumes(problem_with(plain), "ffn 16384"));
+}
+
+TEST(RowProblem, DividesExpertsAsItsFrameworkDoes) {
+  const Cells experts{{"experts", "8"}, {"topk", "2"}, {"tp", "2"}, {"sp", "1"}};
+  const auto etp = [&](const char* framework) {
+    Cells cells = experts;
+    cells["framework"] = framework;
+    cells["zero"] = "";
+    return candidate_with(cells).etp;
+  };
+  EXPECT_EQ(etp("megatron"), 2);
+  EXPECT_EQ(etp("nemo"), 1);
+  const cli::RowProblem made = problem_with(golden_with(experts));
+  EXPECT_FALSE(made.one.input.problem.model.block(0).mlp_bias);
+}
+
+TEST(RowProblem, KnowsRecipesAroundMegatron) {
+  const Cells nemo{{"framework", "nemo 2.0"}, {"zero", ""}, {"tp", "2"}};
+  const cli::RowProblem made = problem_with(nemo);
+  EXPECT_EQ(made.one.candidate.zero, 1);
+  EXPECT_TRUE(made.one.candidate.sp);
+  EXPECT_EQ(made.one.candidate.loss, LossKernel::fused);
+  EXPECT_EQ(made.one.input.problem.workload.recipe.gradient, DType::bf16);
+  EXPECT_TRUE(assumes(made, "grad_dtype bf16"));
+}
+
+TEST(RowProblem, HasTheDropoutOfTheModelThatIsKnownForTheActivation) {
+  EXPECT_EQ(spec_with({}).workload.hidden_dropout, 0);
+  EXPECT_DOUBLE_EQ(spec_with({{"act", "gelu"}}).workload.attention_dropout, 0.1);
 }
 
 TEST(RowModel, HasTheBlockOfItsActivation) {

@@ -116,6 +116,24 @@ TEST_F(ScoreProcess, SkipsWhatThisVersionDoesNotPlanFor) {
   EXPECT_EQ(json["reason"], "fsdp does not support zero 1; use zero 0, 2 or 3");
 }
 
+TEST_F(ScoreProcess, GivesThePeakOfTheStageThatIsMeant) {
+  const std::string header =
+      "id,model,layers,hidden,heads,kv_heads,ffn,vocab,tied,act,seq_len,gpu,n_gpus,framework,"
+      "precision,pp,micro_batch,global_batch,peak_of\n";
+  std::string rows;
+  for (const char* stage : {"any", "first", "last"}) {
+    rows += std::string(stage) +
+            ",Llama 2 7B,32,4096,32,32,11008,32000,0,swiglu,2048,A100-SXM4-80GB,8,megatron,bf16,4,"
+            "1,16," +
+            stage + "\n";
+  }
+  folder_.put("stages.csv", header + rows);
+  const auto scores = scored("score stages.csv");
+  EXPECT_EQ(scores.at("last")["peak_of"], "last");
+  EXPECT_EQ(scores.at("any")["peak_allocated_bytes"], scores.at("first")["peak_allocated_bytes"]);
+  EXPECT_LT(scores.at("last")["peak_allocated_bytes"], scores.at("first")["peak_allocated_bytes"]);
+}
+
 TEST_F(ScoreProcess, SumsUpForPeople) {
   const CommandResult result = run("score rows.csv");
   EXPECT_EQ(result.code, 0) << result.err;

@@ -64,22 +64,22 @@ class TargetSpaces : public ::testing::TestWithParam<SpaceCase> {};
 
 INSTANTIATE_TEST_SUITE_P(
     OnTwoRanks, TargetSpaces,
-    ::testing::Values(SpaceCase{"deepspeed", {1, 2}, {1}, {0, 1, 2, 3}, {"none", "full"}},
-                      SpaceCase{"accelerate", {1}, {1}, {0}, {"none", "full"}},
-                      SpaceCase{"hf-trainer", {1}, {1}, {0}, {"none", "full"}},
-                      SpaceCase{
-                          "fsdp",
-                          {1},
-                          {1},
-                          {0, 2, 3},
-                          {"none", "full", "alternate:2", "alternate:3", "first:1", "first:2"}},
-                      SpaceCase{"torchtitan", {1}, {1}, {0, 2, 3}, {"none", "full", "alternate:2"}},
-                      SpaceCase{"megatron",
-                                {1, 2},
-                                {1, 2},
-                                {0, 1},
-                                {"none", "full", "chunk:2", "chunk:4", "first:1", "first:2"}},
-                      SpaceCase{"nanotron", {1, 2}, {1, 2}, {0, 1}, {"none", "full"}}),
+    ::testing::Values(
+        SpaceCase{"deepspeed", {1, 2}, {1}, {0, 1, 2, 3}, {"none", "full"}},
+        SpaceCase{"accelerate", {1}, {1}, {0}, {"none", "full"}},
+        SpaceCase{"hf-trainer", {1}, {1}, {0}, {"none", "full"}},
+        SpaceCase{"fsdp",
+                  {1},
+                  {1},
+                  {0, 2, 3},
+                  {"none", "full", "alternate:2", "alternate:3", "first:1", "first:2"}},
+        SpaceCase{"torchtitan", {1}, {1}, {0, 2, 3}, {"none", "full", "alternate:2"}},
+        SpaceCase{"megatron",
+                  {1, 2},
+                  {1, 2},
+                  {0, 1},
+                  {"none", "selective", "full", "chunk:2", "chunk:4", "first:1", "first:2"}},
+        SpaceCase{"nanotron", {1, 2}, {1, 2}, {0, 1}, {"none", "full"}}),
     [](const auto& test) {
       std::string name = test.param.target;
       name.erase(std::remove(name.begin(), name.end(), '-'), name.end());

@@ -32,6 +32,51 @@ TEST(PipelineSteps, AreThoseOfTheSchedules) {
   EXPECT_EQ(order_of(Schedule::one_f_one_b, 0, 4, 2), "F0 F1 B0 B1") << "fewer than fill it";
 }
 
+std::string interleaved_order(int stage, int stages, int chunks, std::int64_t micro_batches) {
+  std::string text;
+  for (const PipelineStep& step : interleaved_steps(stage, stages, chunks, micro_batches)) {
+    if (step.kind == Kind::handover) continue;
+    text += (text.empty() ? "" : " ") + std::string(step.kind == Kind::forward ? "F" : "B") +
+            std::to_string(step.micro_batch) + static_cast<char>('a' + step.chunk);
+  }
+  return text;
+}
+
+TEST(InterleavedSteps, GoInGroupsThroughTheChunks) {
+  EXPECT_EQ(interleaved_order(1, 2, 2, 2), "F0a F1a F0b B0b F1b B1b B0a B1a");
+  EXPECT_EQ(interleaved_order(0, 2, 2, 2), "F0a F1a F0b F1b B0b B1b B0a B1a");
+  EXPECT_EQ(interleaved_order(1, 2, 2, 4),
+            "F0a F1a F0b B0b F1b B1b F2a B0a F3a B1a F2b B2b F3b B3b B2a B3a");
+}
+
+TEST(InterleavedSteps, FillAsManyChunksAsMegatronDoes) {
+  for (int stage = 0; stage < 4; ++stage) {
+    int begun = 0;
+    for (const PipelineStep& step : interleaved_steps(stage, 4, 3, 8)) {
+      if (step.kind == Kind::backward) break;
+      begun += step.kind == Kind::forward ? 1 : 0;
+    }
+    EXPECT_EQ(begun, 2 * (4 - stage - 1) + (3 - 1) * 4 + 1) << stage;
+  }
+}
+
+/// Each chunk but the first of all gets what the one before it sends, and backwards.
+TEST(InterleavedSteps, SendAndReceiveForEachChunk) {
+  for (int stage = 0; stage < 4; ++stage) {
+    int in = 0, out = 0, back_in = 0, back_out = 0;
+    for (const PipelineStep& step : interleaved_steps(stage, 4, 3, 8)) {
+      in += step.handover.receive_forward ? 1 : 0;
+      out += step.handover.send_forward ? 1 : 0;
+      back_in += step.handover.receive_backward ? 1 : 0;
+      back_out += step.handover.send_backward ? 1 : 0;
+    }
+    EXPECT_EQ(in, stage == 0 ? 16 : 24);
+    EXPECT_EQ(out, stage == 3 ? 16 : 24);
+    EXPECT_EQ(back_in, out);
+    EXPECT_EQ(back_out, in);
+  }
+}
+
 TEST(PipelineSteps, OfOneStageHandNothingOver) {
   for (const PipelineStep& step : pipeline_steps(Schedule::one_f_one_b, 0, 1, 3)) {
     EXPECT_NE(step.kind, Kind::handover);

@@ -69,6 +69,32 @@ TEST(TeProgram, KeepsWhatThePaperCounts) {
             34 * kRows * kHidden + 5 * kBatch * kHeads * kSeq * kSeq + 2 * 8 * kRows);
 }
 
+/// Equation 4: scores, their dropout and what it leaves are made again.
+TEST(TeProgram, KeepsWhatAttentionTakesAndGivesWhereItIsMadeAgain) {
+  StepShape shape = shape_of();
+  shape.attention = AttentionKernel::eager;
+  shape.hidden_dropout = shape.attention_dropout = true;
+  const TeProgram whole(shape);
+  shape.recompute_core = true;
+  const TeProgram again(shape);
+  EXPECT_EQ(state_of(shape, gpt_block()), 34 * kRows * kHidden + 2 * 8 * kRows);
+  const auto both = [](const TeProgram& program) {
+    return net(program.block(Turn::forward_kept, true, gpt_block())) +
+           net(program.block(Turn::backward, true, gpt_block()));
+  };
+  EXPECT_EQ(both(again), both(whole));
+}
+
+TEST(TeProgram, GetsMasksOnce) {
+  StepShape shape = shape_of();
+  const std::int64_t plain = TeProgram(shape).ids().bytes;
+  shape.te.gets_masks = true;
+  const TeProgram program(shape);
+  EXPECT_EQ(program.ids().bytes - plain, kBatch * kSeq * kSeq);
+  EXPECT_EQ(program.targets({.first = true, .last = true}).bytes, 0);
+  EXPECT_EQ(program.targets({.first = false, .last = true}).bytes, program.ids().bytes);
+}
+
 /// Without the scores and masks, and with each query's log-sum-exp in their place.
 TEST(TeProgram, KeepsNoScoresWithFusedAttention) {
   const std::int64_t lse = 4 * kRows * kHeads;
@@ -123,6 +149,61 @@ TEST(TeProgram, KeepsWhatExpertsGetOfEachTokenOnce) {
   twice.moe->top_k = 4;
   EXPECT_EQ(state_of(shape, twice) - state_of(shape, block),
             rows * (2 * kHidden + 4 * 32 + 2 * 32 + 4));
+}
+
+/// Where a rank of experts has all ranks' tokens it keeps none of them but its own.
+TEST(TeProgram, KeepsNoMoreWhereTokensAreGathered) {
+  BlockSpec block = llama_block();
+  block.ffn = 0;
+  block.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 32};
+  StepShape shape = shape_of();
+  shape.ep = 4;
+  const std::int64_t sent = state_of(shape, block), maps = 4 * kRows * (2 * 8 + 1);
+  shape.te.gathers_tokens = true;
+  EXPECT_EQ(state_of(shape, block) - sent, 8 * 2 * kRows + 4 * kRows * 2 - maps);
+}
+
+/// Without SwiGLU's kernel the probability is a product of its own, which keeps both operands.
+TEST(TeProgram, KeepsPlainExpertsProductsTwice) {
+  BlockSpec block = gpt_block();
+  block.ffn = 0;
+  block.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 32};
+  BlockSpec twice = block;
+  twice.moe->top_k = 4;
+  const StepShape shape = shape_of();
+  EXPECT_EQ(state_of(shape, twice) - state_of(shape, block),
+            2 * kRows * (2 * kHidden + 3 * 2 * 32 + 4));
+}
+
+std::int64_t most(const Script& script) {
+  std::int64_t bytes = 0, peak = 0;
+  for (const Event& event : script.events()) {
+    if (event.kind == Event::Kind::make) bytes += event.bytes;
+    if (event.kind == Event::Kind::drop) bytes -= event.bytes;
+    peak = std::max(peak, bytes);
+  }
+  return peak;
+}
+
+/// Weights' gradients that are not summed by the products come and go one by one.
+TEST(TeProgram, MakesGradientsOfWeightsApart) {
+  const auto backward = [](bool sums) {
+    StepShape shape = shape_of();
+    shape.te.sums_wgrad = sums;
+    return TeProgram(shape).block(Turn::backward, true, gpt_block());
+  };
+  EXPECT_EQ(net(backward(false)), net(backward(true)));
+  EXPECT_GT(most(backward(false)), most(backward(true)));
+}
+
+/// On Blackwell cuDNN's results do not repeat; flash-attn's output is then kept twice.
+TEST(TeProgram, TakesFlashAttnOnBlackwellWhereResultsMustRepeat) {
+  StepShape shape = shape_of();
+  const std::int64_t fused = state_of(shape, gpt_block());
+  shape.te.deterministic = true;
+  EXPECT_EQ(state_of(shape, gpt_block()), fused) << "Hopper's do";
+  shape.capability = 10;
+  EXPECT_EQ(state_of(shape, gpt_block()), fused + 2 * kRows * kHidden);
 }
 
 }  // namespace

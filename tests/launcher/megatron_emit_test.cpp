@@ -200,6 +200,16 @@ TEST(MegatronEmit, NamesTypesOptimizerAndKernels) {
       {[](Problem&, Candidate& c) { c.loss = LossKernel::fused; },
        {"--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl te"},
        {}},
+      {[](Problem&, Candidate& c) {
+         c.knobs = {{"deterministic_mode", "on"}};
+       },
+       {"--deterministic-mode", "--attention-backend auto"},
+       {"--no-gradient-accumulation-fusion"}},
+      {[](Problem&, Candidate& c) {
+         c.knobs = {{"gradient_accumulation_fusion", "off"}};
+       },
+       {"--no-gradient-accumulation-fusion", "--attention-backend fused"},
+       {"--deterministic-mode"}},
       {[](Problem&, Candidate& c) { c.zero = 0; },
        {"--overlap-grad-reduce"},
        {"--use-distributed-optimizer", "--overlap-param-gather"}},
@@ -243,6 +253,23 @@ TEST(MegatronEmit, DescribesOtherModels) {
   block.norm = NormKind::rms_norm;
   EXPECT_TRUE(has(emit(asked), "--disable-bias-linear --add-qkv-bias"));
   EXPECT_TRUE(has(emit(asked), "--qk-layernorm"));
+}
+
+TEST(MegatronEmit, DescribesLatentAttention) {
+  EmitRequest asked = request();
+  BlockSpec& block = asked.plan.problem.model.runs[0].block;
+  block.latent =
+      LatentSpec{.kv_rank = 512, .q_rank = 1536, .nope_dim = 128, .rope_dim = 64, .value_dim = 128};
+  const LaunchConfig config = emit(asked);
+  for (const char* words :
+       {"--multi-latent-attention", "--q-lora-rank 1536", "--kv-lora-rank 512", "--qk-head-dim 128",
+        "--qk-pos-emb-head-dim 64", "--v-head-dim 128", "--qk-layernorm", "--rope-type rope",
+        "--no-rope-fusion", "--position-embedding-type rope"}) {
+    EXPECT_TRUE(has(config, words)) << line_of(config);
+  }
+  EXPECT_FALSE(has(config, "--group-query-attention"));
+  block.latent->q_rank = 0;
+  EXPECT_FALSE(has(emit(asked), "--q-lora-rank"));
 }
 
 TEST(MegatronEmit, DescribesExperts) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "estimator/calibrate.h"
 #include "estimator/coefficients.h"
 #include "estimator/devices.h"
 #include "estimator/models.h"
@@ -135,6 +136,46 @@ TEST(MegatronMemory, TellsWaysOfContextRanksApartInATable) {
               peak_gib(estimator::quantify(problem, traits, candidate)))
         << way;
   }
+}
+
+std::int64_t first_stage_activations(const Problem& problem, const Candidate& candidate) {
+  const auto all = estimator::quantify(problem, targets::megatron::traits(), candidate);
+  const auto& phases = all.stages.front().phases;
+  return phases[static_cast<std::size_t>(Phase::backward)].kernels[Account::activations].value;
+}
+
+/// Of pp stages with vpp chunks each the first has 2 (pp - 1) + (vpp - 1) pp + 1 chunks in flight,
+/// where 1F1B has pp times as many layers as a stage.
+TEST(MegatronMemory, KeepsMoreWithInterleavedStages) {
+  Row row{Family::llama_70b, 1, 2, 1, 1, 4096, 0};
+  Problem problem = problem_of(row, 4);
+  const Candidate plain = candidate_of(row);
+  Candidate interleaved = plain;
+  interleaved.vpp = 3;
+  interleaved.schedule = Schedule::interleaved;
+  const auto at = [&](std::int64_t layers, const Candidate& candidate) {
+    problem.model.runs.front().count = layers;
+    return first_stage_activations(problem, candidate);
+  };
+  const std::int64_t of_layer = (at(24, plain) - at(12, plain)) / (2 * 6);
+  const std::int64_t chunks = 2 * (2 - 1) + (3 - 1) * 2 + 1;
+  EXPECT_EQ((at(24, interleaved) - at(12, interleaved)) / (chunks * 2), of_layer);
+}
+
+/// The time of an idle pipeline is that of a chunk.
+TEST(MegatronMemory, WaitsLessWithInterleavedStages) {
+  const Row row{Family::llama_70b, 1, 2, 1, 1, 4096, 0};
+  const Problem problem = problem_of(row, 4);
+  const auto& traits = targets::megatron::traits();
+  Candidate candidate = candidate_of(row);
+  const auto calibration = estimator::prior_calibration(problem, traits, std::nullopt);
+  const auto bubble = [&] {
+    return estimator::estimate(problem, traits, candidate, calibration).time.bubble.value;
+  };
+  const double plain = bubble();
+  candidate.vpp = 3;
+  candidate.schedule = Schedule::interleaved;
+  EXPECT_LT(bubble(), 0.4 * plain);
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ void add_experts(Problem& p, const MoeSpec& moe) {
   block_of(p).moe = moe;
 }
 
+constexpr LatentSpec kLatent{
+    .kv_rank = 512, .q_rank = 1536, .nope_dim = 128, .rope_dim = 64, .value_dim = 128};
 constexpr MoeSpec kExperts{.experts = 8, .top_k = 2, .ffn = 1024};
 
 const std::vector<testing::Refused> kRefused = {
@@ -104,6 +106,11 @@ const std::vector<testing::Refused> kRefused = {
      },
      {"16-bit types, not fp32", "eager"}},
     {[](Problem&, Candidate& c) { c.loss = LossKernel::chunked; }, {"loss chunked"}},
+    {[](Problem&, Candidate& c) {
+       c.loss = LossKernel::fused;
+       c.knobs = {{"deterministic_mode", "on"}};
+     },
+     {"--deterministic-mode", "--loss plain"}},
     // Experts.
     {[](Problem&, Candidate& c) { c.ep = 2; }, {"ep 2", "the model has none"}},
     {[](Problem&, Candidate& c) { c.etp = 2; }, {"etp 2", "the model has none"}},
@@ -154,7 +161,16 @@ const std::vector<testing::Refused> kRefused = {
      },
      {"chunk:5", "0.17"}},
     // Models.
-    {[](Problem& p, Candidate&) { block_of(p).latent = LatentSpec{}; }, {"latent attention"}},
+    {[](Problem& p, Candidate&) {
+       block_of(p).latent = kLatent;
+       p.model.positions = Positions::learned;
+     },
+     {"latent attention", "rotary"}},
+    {[](Problem& p, Candidate&) {
+       block_of(p).latent = kLatent;
+       block_of(p).qkv_bias = true;
+     },
+     {"latent attention", "biases"}},
     {[](Problem& p, Candidate&) { p.model.positions = Positions::alibi; }, {"positions"}},
     {[](Problem& p, Candidate&) { block_of(p).sinks = true; }, {"attention sinks"}},
     {[](Problem& p, Candidate&) { block_of(p).residual = Residual::parallel; }, {"both at once"}},
@@ -230,20 +246,34 @@ TEST(MegatronTraits, PlanWhatCanBeEstimated) {
   EXPECT_EQ(broken([](Problem&, Candidate&) {}), "");
   EXPECT_EQ(broken([](Problem&, Candidate& c) { ranks(c, 2, 2), c.sp = true; }), "");
   EXPECT_EQ(broken([](Problem&, Candidate& c) { c.loss = LossKernel::fused; }), "");
+  EXPECT_EQ(broken([](Problem&, Candidate& c) { c.recompute.kind = RecomputeKind::selective; }),
+            "");
+  EXPECT_EQ(broken([](Problem& p, Candidate&) { block_of(p).latent = kLatent; }), "");
+  EXPECT_EQ(broken([](Problem&, Candidate& c) {
+              ranks(c, 1, 2);
+              c.vpp = 2;
+              c.schedule = Schedule::interleaved;
+            }),
+            "");
   EXPECT_EQ(broken([](Problem& p, Candidate&) { p.workload.recipe.gradient = DType::bf16; }), "");
 }
 
 TEST(MegatronTraits, RefuseWhatCanBeWrittenAndNotEstimated) {
   const std::pair<const char*, std::function<void(Problem&, Candidate&)>> cases[] = {
-      {"vpp_supported",
-       [](Problem&, Candidate& c) {
+      {"estimates_chunks_alike",
+       [](Problem& p, Candidate& c) {
+         p.model.runs = {{16, block_of(p)}, {16, block_of(p)}};
+         block_of(p).ffn = 0;
+         block_of(p).moe = kExperts;
          ranks(c, 1, 2);
          c.vpp = 2;
          c.schedule = Schedule::interleaved;
        }},
       {"hsdp_supported", [](Problem&, Candidate& c) { c.hsdp = 2; }},
       {"recompute_supported",
-       [](Problem&, Candidate& c) { c.recompute.kind = RecomputeKind::selective; }},
+       [](Problem&, Candidate& c) {
+         c.recompute = {RecomputeKind::selective, 0, {"mlp"}};
+       }},
       {"offload_supported", [](Problem&, Candidate& c) { c.offload.optimizer = true; }},
       {"estimates_optimizer",
        [](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::sgd; }},

@@ -15,8 +15,24 @@ const BlockSpec* find_block(const ModelSpec& model, bool experts) {
   return found == model.runs.end() ? nullptr : &found->block;
 }
 
+/// Norms of the latent vectors are those of queries and keys here. YaRN is the default where
+/// attention is latent; that the tables of positions are stretched changes no size.
+void add_latent(Json& json, const LatentSpec& latent) {
+  json["multi-latent-attention"] = true;
+  if (latent.q_rank > 0) json["q-lora-rank"] = latent.q_rank;
+  json["kv-lora-rank"] = latent.kv_rank;
+  json["qk-head-dim"] = latent.nope_dim;
+  json["qk-pos-emb-head-dim"] = latent.rope_dim;
+  json["v-head-dim"] = latent.value_dim;
+  json["kv-channels"] = latent.value_dim;
+  json["qk-layernorm"] = true;
+  json["rope-type"] = "rope";
+  json["no-rope-fusion"] = true;
+}
+
 void add_attention(Json& json, const BlockSpec& block) {
   json["num-attention-heads"] = block.heads;
+  if (block.latent) return add_latent(json, *block.latent);
   json["kv-channels"] = block.head_dim;
   if (block.kv_heads != block.heads) {
     json["group-query-attention"] = true;
@@ -57,8 +73,6 @@ void add_experts(Json& json, const ModelSpec& model, const MoeSpec& moe) {
   json["moe-ffn-hidden-size"] = moe.ffn;
   json["moe-layer-freq"] = expert_layers(model);
   if (moe.shared_ffn > 0) json["moe-shared-expert-intermediate-size"] = moe.shared_ffn;
-  json["moe-grouped-gemm"] = true;
-  json["moe-token-dispatcher-type"] = "alltoall";
 }
 
 }  // namespace

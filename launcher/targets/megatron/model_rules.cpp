@@ -15,6 +15,9 @@ constexpr const char* kMlp = "NVIDIA/Megatron-LM megatron/core/transformer/mlp.p
 constexpr const char* kMoe =
     "NVIDIA/Megatron-LM megatron/core/transformer/moe/moe_layer.py @ core_v0.14.0";
 
+constexpr const char* kLatent =
+    "NVIDIA/Megatron-LM megatron/core/transformer/multi_latent_attention.py @ core_v0.14.0";
+
 constexpr const char* kOtherTargets = "use target hf-trainer, accelerate, fsdp or deepspeed";
 
 template <class Broken>
@@ -26,12 +29,18 @@ Rule block_rule(const char* name, Broken broken, const char* text, const char* s
           text, kOtherTargets, source};
 }
 
+/// What has words here, as far as the rules below do not refuse it.
+bool is_written(ModelFeature feature) {
+  return feature == ModelFeature::experts || feature == ModelFeature::activations ||
+         feature == ModelFeature::latent_attention;
+}
+
 /// One for each feature that has no words here. Of norms and activations the words are below.
 std::vector<Rule> unwritten_features() {
   std::vector<Rule> rules;
   for (const std::string& name : all_words<ModelFeature>()) {
     const ModelFeature feature = *from_word<ModelFeature>(name);
-    if (feature == ModelFeature::experts || feature == ModelFeature::activations) continue;
+    if (is_written(feature)) continue;
     std::string spoken = name;
     std::replace(spoken.begin(), spoken.end(), '_', ' ');
     rules.push_back(
@@ -114,6 +123,15 @@ std::vector<Rule> model_rules() {
       "--qk-layernorm has the kind of --normalization, and the model's norms of queries and keys "
       "are of another",
       kArguments));
+  rules.push_back(block_rule(
+      "latent_attention_in_files",
+      [](const Problem& p, const BlockSpec& b) {
+        return b.latent && (b.qk_norm || b.qkv_bias || p.model.positions != Positions::rotary);
+      },
+      "Megatron-LM's latent attention has rotary positions, and neither biases nor other norms "
+      "than "
+      "those of its latent vectors",
+      kLatent));
   rules.push_back(block_rule(
       "no_window",
       [](const Problem& p, const BlockSpec& b) {

@@ -37,6 +37,8 @@ void add_ranks(Json& json, const Problem& problem, const Candidate& c) {
   if (problem.model.any_block([](const BlockSpec& block) { return block.moe.has_value(); })) {
     json["expert-model-parallel-size"] = c.ep;
     json["expert-tensor-parallel-size"] = c.etp;
+    if (te_modules(c).groups_experts) json["moe-grouped-gemm"] = true;
+    json["moe-token-dispatcher-type"] = te_modules(c).gathers_tokens ? "allgather" : "alltoall";
   }
 }
 
@@ -81,10 +83,19 @@ void add_optimizer(Json& json, const Workload& job, const Candidate& c) {
   json["overlap-cpu-optimizer-d2h-h2d"] = true;
 }
 
-/// Of the flash kernels cuDNN's are the ones that are estimated.
+/// Of the flash kernels cuDNN's are the ones that are estimated, unless results must repeat, which
+/// not all devices' do.
+const char* attention_backend(const Candidate& c) {
+  if (c.attention == AttentionKernel::eager) return "unfused";
+  return te_modules(c).deterministic ? "auto" : "fused";
+}
+
 void add_kernels(Json& json, const Candidate& c) {
+  const TeModules modules = te_modules(c);
   json["transformer-impl"] = "transformer_engine";
-  json["attention-backend"] = c.attention == AttentionKernel::flash ? "fused" : "unfused";
+  json["attention-backend"] = attention_backend(c);
+  if (modules.deterministic) json["deterministic-mode"] = true;
+  if (!modules.sums_wgrad) json["no-gradient-accumulation-fusion"] = true;
   if (c.loss != LossKernel::fused) return;
   json["cross-entropy-loss-fusion"] = true;
   json["cross-entropy-fusion-impl"] = "te";

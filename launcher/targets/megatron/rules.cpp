@@ -263,6 +263,12 @@ std::vector<Rule> kernel_rules() {
        "loss {loss} has no words in these files: Megatron-LM's is plain, or Transformer Engine's "
        "fused one, which it refuses from 0.18 on",
        "use --loss plain", kArguments},
+      {"repeatable_loss",
+       [](const Problem&, const Candidate& c) {
+         return c.loss == LossKernel::fused && te_modules(c).deterministic;
+       },
+       "Megatron-LM has no fused loss with --deterministic-mode", "use --loss plain",
+       "NVIDIA/Megatron-LM docs/user-guide/deterministic-training.md @ d98e8a6"},
       fp32_updates(kOptimizer),
       {"states_in_files",
        [](const Problem& p, const Candidate&) { return p.workload.recipe.state != DType::fp32; },
@@ -289,7 +295,29 @@ std::vector<Knob> emitted_knobs() {
            "whether data ranks reduce gradients, and gather weights, beside the passes"},
           {kExchangeKnob,
            {"p2p", "a2a"},
-           "how ranks that have a part of a sequence each attend to all of it"}};
+           "how ranks that have a part of a sequence each attend to all of it"},
+          {kDeterministicKnob,
+           {"off", "on"},
+           "whether only kernels are used whose results are the same in every run"},
+          {kSumsKnob,
+           {"on", "off"},
+           "whether products add weights' gradients to the buffer by themselves"},
+          {kDispatcherKnob,
+           {"alltoall", "allgather"},
+           "whether ranks of experts get the tokens for their experts, or all"},
+          {kGroupsKnob, {"on", "off"}, "whether products of several experts are one kernel"},
+          {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"}};
+}
+
+TeModules te_modules(const Candidate& candidate) {
+  const auto is = [&](const char* knob, const char* value) {
+    return knob_value(candidate, emitted_knobs(), knob) == value;
+  };
+  return {.deterministic = is(kDeterministicKnob, "on"),
+          .sums_wgrad = is(kSumsKnob, "on"),
+          .groups_experts = is(kGroupsKnob, "on"),
+          .gathers_tokens = is(kDispatcherKnob, "allgather"),
+          .gets_masks = is(kMasksKnob, "on")};
 }
 
 Exchange exchange(const Candidate& candidate) {
@@ -315,18 +343,23 @@ std::vector<Rule> emit_rules() {
 
 std::vector<Rule> estimable_layouts() {
   constexpr const char* kProgram = "estimator/te_program.h";
-  return {{"estimates_whole_kv_heads",
-           [](const Problem& p, const Candidate& c) {
-             return p.model.any_block([&](const BlockSpec& b) { return b.kv_heads % c.tp != 0; });
-           },
-           "this version cannot estimate key/value heads that tp {tp} ranks have copies of",
-           "use a --tp that divides {kv_heads}", kProgram},
-          {"estimates_query_norms",
-           [](const Problem& p, const Candidate&) {
-             return p.model.any_block([](const BlockSpec& b) { return b.qk_norm; });
-           },
-           "this version cannot estimate normed queries and keys for target {target}",
-           "use target hf-trainer, accelerate, fsdp or torchtitan", kProgram}};
+  return {
+      {"estimates_chunks_alike",
+       [](const Problem& p, const Candidate& c) { return c.vpp > 1 && p.model.runs.size() > 1; },
+       "this version cannot estimate vpp {vpp} parts of a model whose blocks differ", "use --vpp 1",
+       kProgram},
+      {"estimates_whole_kv_heads",
+       [](const Problem& p, const Candidate& c) {
+         return p.model.any_block([&](const BlockSpec& b) { return b.kv_heads % c.tp != 0; });
+       },
+       "this version cannot estimate key/value heads that tp {tp} ranks have copies of",
+       "use a --tp that divides {kv_heads}", kProgram},
+      {"estimates_query_norms",
+       [](const Problem& p, const Candidate&) {
+         return p.model.any_block([](const BlockSpec& b) { return b.qk_norm; });
+       },
+       "this version cannot estimate normed queries and keys for target {target}",
+       "use target hf-trainer, accelerate, fsdp or torchtitan", kProgram}};
 }
 
 }  // namespace planwright::targets::megatron

@@ -9,11 +9,18 @@ namespace planwright::targets::megatron {
 /// Whether gradients are reduced, and sharded states' weights gathered, beside the passes.
 constexpr const char* kOverlapKnob = "overlap_grad_reduce";
 constexpr const char* kExchangeKnob = "cp_comm_type";
+constexpr const char* kDeterministicKnob = "deterministic_mode";
+constexpr const char* kDispatcherKnob = "moe_token_dispatcher_type";
+constexpr const char* kGroupsKnob = "moe_grouped_gemm";
+constexpr const char* kMasksKnob = "create_attention_mask_in_dataloader";
+constexpr const char* kSumsKnob = "gradient_accumulation_fusion";
 
 /// How context ranks exchange what they attend to: the knob's, or p2p.
 Exchange exchange(const Candidate& candidate);
 
 bool overlaps(const Candidate& candidate);
+
+TeModules te_modules(const Candidate& candidate);
 
 std::vector<Knob> emitted_knobs();
 

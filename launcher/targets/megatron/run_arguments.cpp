@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/targets/megatron/arguments.h"
+#include "launcher/targets/megatron/rules.h"
 #include "launcher/targets/megatron/versions.h"
 
 namespace planwright::targets::megatron {
@@ -25,7 +26,9 @@ void add_data(Json& json, const EmitRequest& request) {
     json["mock-data"] = true;
   }
   // Else every micro-batch has a matrix of the sequence's length squared.
-  json["no-create-attention-mask-in-dataloader"] = true;
+  if (!te_modules(request.plan.candidate).gets_masks) {
+    json["no-create-attention-mask-in-dataloader"] = true;
+  }
   if (gives(request, {"--tokenizer-type"})) return;
   const Problem& problem = request.plan.problem;
   json["tokenizer-type"] = "NullTokenizer";

@@ -20,6 +20,9 @@ constexpr const char* kOptimizer =
     "NVIDIA/Megatron-LM megatron/core/optimizer/distrib_optimizer.py @ core_v0.14.0";
 constexpr const char* kDummies =
     "NVIDIA/TransformerEngine transformer_engine/pytorch/module/base.py @ v2.11";
+constexpr const char* kCopies =
+    "NVIDIA/Megatron-LM megatron/core/optimizer/optimizer.py, _copy_model_grads_to_main_grads @ "
+    "core_v0.14.0";
 constexpr const char* kBlock =
     "NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py @ core_v0.14.0";
 
@@ -31,6 +34,14 @@ ShardedBy nothing(const Candidate&) { return ShardedBy::nothing; }
 ShardedBy distributed_optimizer(const Candidate& c) {
   return c.zero >= 1 ? ShardedBy::data_ranks : ShardedBy::nothing;
 }
+
+/// Gradients of another type than the master's are copied for the step.
+bool copies_gradients(const Problem& p, const Candidate&) {
+  const PrecisionRecipe& recipe = p.workload.recipe;
+  return recipe.master && recipe.gradient != *recipe.master;
+}
+
+bool sums_wgrad(const Problem&, const Candidate& c) { return te_modules(c).sums_wgrad; }
 
 bool has_master(const Problem& p, const Candidate&) { return p.workload.recipe.master.has_value(); }
 
@@ -45,7 +56,10 @@ std::vector<Holding> holdings() {
       {gradients, flat_parameters, gradient_bytes, 1, nothing, kFrom, kTo, nullptr, kBuffer},
       {optimizer, flat_parameters, master_bytes, 1, sharded, kFrom, kTo, has_master, kOptimizer},
       {optimizer, flat_parameters, state_bytes, 2, sharded, kFrom, kTo, nullptr, kOptimizer},
-      {workspace, distinct_matrices, storage_bytes, 1, nothing, kForward, kTo, nullptr, kDummies},
+      {gradients, flat_parameters, master_bytes, 1, sharded, Phase::optimizer, kTo,
+       copies_gradients, kCopies},
+      {workspace, distinct_matrices, storage_bytes, 1, nothing, kForward, kTo, sums_wgrad,
+       kDummies},
   };
 }
 
@@ -77,12 +91,14 @@ SupportedAxes axes() {
   axes.tp = axes.pp = axes.cp = axes.ep = axes.etp = usual_degrees();
   axes.zero = {0, 1};
   axes.sp = {false, true};
-  axes.recompute = {Recompute{}, {RecomputeKind::full, 0, {}}};
+  axes.recompute = {Recompute{}, {RecomputeKind::full, 0, {}}, {RecomputeKind::selective, 0, {}}};
   for (const int k : {2, 4}) axes.recompute.push_back({RecomputeKind::chunk, k, {}});
   for (const int k : {1, 2, 4, 8}) axes.recompute.push_back({RecomputeKind::first, k, {}});
   axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
   axes.loss = {LossKernel::plain, LossKernel::fused};
-  for (const char* axis : {"vpp", "hsdp", "schedule", "offload"}) {
+  axes.vpp = {1, 2, 3, 4};
+  axes.schedule = {Schedule::one_f_one_b, Schedule::interleaved};
+  for (const char* axis : {"hsdp", "offload"}) {
     axes.fixes[axis] = "leave it out: it can be written, but this version cannot estimate it";
   }
   return axes;
@@ -110,6 +126,7 @@ TargetTraits make_traits() {
   traits.padded_vocab = padded_vocab;
   traits.experts_apart = true;
   traits.exchange = exchange;
+  traits.te_modules = te_modules;
   traits.bucket_elements = bucket_elements;
   traits.overlaps = overlaps;
   return traits;
