@@ -261,6 +261,16 @@ void put_job(RowCells& cells, const Layout& layout, const TargetTraits& traits,
   put_adapters(cells, settings);
 }
 
+/// A target's own word comes before what everyone means by it.
+Setting recompute_of(RowCells& cells) {
+  const MeasuredRow& row = cells.row();
+  if (row.says("recompute")) {
+    const auto own = known_meaning(target_of(row) + " recompute", row.text("recompute"));
+    if (own) return {*own, "", "recompute"};
+  }
+  return cells.required("recompute");
+}
+
 /// Without tensor ranks there is nothing to split it over.
 bool splits_sequence(RowCells& cells, const Layout& layout) {
   const Setting sp = cells.required("sp");
@@ -289,9 +299,10 @@ void put_axes(RowCells& cells, const Layout& layout, Settings& settings) {
   count("cp", layout.cp, "cp");
   count("dp", layout.dp, "dp");
   count("micro-batch", layout.micro_batch, "micro_batch");
-  for (const char* axis : {"vpp", "ep", "zero", "recompute"}) {
+  for (const char* axis : {"vpp", "ep", "zero"}) {
     settings.set(Table::candidate, axis, cells.required(axis));
   }
+  settings.set(Table::candidate, "recompute", recompute_of(cells));
   const auto word = [&](std::string_view axis, std::string value, const char* column) {
     settings.set(Table::candidate, axis, {std::move(value), "", column});
   };

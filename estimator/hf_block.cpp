@@ -98,18 +98,8 @@ Var HfBlock::adapted(const Var& x, Var result, std::int64_t outputs) const {
   return m_.quantised ? result : to(graph_, result, type);
 }
 
-Var HfBlock::rotate_half(const Var& x) const {
-  const std::vector<Var> halves = chunk(graph_, x, 2);
-  return cat(graph_, {neg(graph_, halves[1]), halves[0]});
-}
-
-/// apply_rotary_pos_emb, of one of the two. Cosines come in the type of what goes between blocks.
-Var HfBlock::rotate(const Var& x) const {
-  const Var cosines{x.elements, m_.stream};
-  const Var straight = mul(graph_, x, cosines);
-  const Var turned = mul(graph_, rotate_half(x), cosines);
-  return add(graph_, straight, turned);
-}
+/// Cosines come in the type of what goes between blocks.
+Var HfBlock::rotate(const Var& x) const { return rotary(graph_, x, m_.stream); }
 
 /// The scores' softmax is as narrow as they are, and attention's output has a name of its own.
 bool HfBlock::is_gpt2() const { return m_.fused_qkv && queries() == keys(); }

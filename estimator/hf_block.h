@@ -26,7 +26,6 @@ class HfBlock {
   Var base(const Var& x, std::int64_t outputs, bool bias) const;
   Var adapted(const Var& x, Var result, std::int64_t outputs) const;
   Var rotate(const Var& x) const;
-  Var rotate_half(const Var& x) const;
   Var attention(const Var& x) const;
   bool is_gpt2() const;
   std::vector<Var> queries_keys_values(const Var& x) const;

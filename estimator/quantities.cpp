@@ -96,7 +96,9 @@ void require_expressed(const Candidate& c, KernelSet kernels) {
   require(interleaved || c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b,
           "schedule");
   require(c.micro_batch >= 1 && c.dp >= 1, "batch");
-  require(c.recompute.kind != RecomputeKind::op && c.recompute.modules.empty(), "recompute");
+  const bool saves = kernels == KernelSet::torch_modules;
+  require(c.recompute.kind != RecomputeKind::op || saves, "recompute");
+  require(c.recompute.modules.empty(), "recompute");
   require(!c.offload.activations, "offload");
 }
 

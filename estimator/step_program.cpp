@@ -6,12 +6,14 @@
 #include "estimator/lit_program.h"
 #include "estimator/runtime_program.h"
 #include "estimator/te_program.h"
+#include "estimator/torch_program.h"
 
 namespace planwright::estimator {
 
 std::unique_ptr<StepProgram> step_program(const StepShape& shape) {
   if (shape.kernels == KernelSet::transformer_engine) return std::make_unique<TeProgram>(shape);
   if (shape.kernels == KernelSet::transformers) return std::make_unique<HfProgram>(shape);
+  if (shape.kernels == KernelSet::torch_modules) return std::make_unique<TorchProgram>(shape);
   if (shape.kernels == KernelSet::flash_attn) return std::make_unique<FaProgram>(shape);
   if (shape.kernels == KernelSet::litgpt) return std::make_unique<LitProgram>(shape);
   if (shape.kernels == KernelSet::apex) return std::make_unique<ApexProgram>(shape);

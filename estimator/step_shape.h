@@ -29,10 +29,11 @@ struct StepShape {
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::plain;
   bool recompute_core = false;
+  bool saves_ops = false;  ///< a block that is made again has results of some operators kept
   bool hidden_dropout = false, attention_dropout = false;
   LoraSpec lora{};
   KernelSet kernels = KernelSet::in_place;
-  HfModules modules{};              ///< of the kernel set transformers
+  HfModules modules{};              ///< of the kernel sets transformers and torch_modules
   bool keeps_gathered = false;      ///< of flash_attn: see TargetTraits
   TeModules te{};                   ///< of the kernel set transformer_engine
   std::int64_t dropped_blocks = 0;  ///< of the stage, whose forward keeps nothing

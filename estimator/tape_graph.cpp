@@ -42,9 +42,16 @@ Storage::~Storage() {
 
 Var Graph::make(const char* name, std::int64_t elements, DType type, Account account) {
   const Tensor tensor{name, elements * bytes_of(type), account};
-  return {.elements = elements,
+  const bool own = account == this->account;
+  const bool reused = own && reusing_ > 0;
+  const bool kept = own && keeping_ > 0;
+  if (reused) --reusing_;
+  if (kept) --keeping_;
+  Var var{.elements = elements,
           .type = type,
-          .storage = std::make_shared<Storage>(*this, tensor, false)};
+          .storage = std::make_shared<Storage>(*this, tensor, reused)};
+  if (kept) keep(var);
+  return var;
 }
 
 Var Graph::given(const char* name, std::int64_t elements, DType type, bool needs_gradient) {

@@ -92,6 +92,10 @@ class Graph {
   }
   /// `var` is left to another script.
   static void keep(const Var& var) { var.storage->keep(); }
+  /// The next `count` tensors of the graph's account are left to another script,
+  void keep_next(int count) { keeping_ = count; }
+  /// or an earlier one has left them, and they are not made.
+  void reuse_next(int count) { reusing_ = count; }
 
   /// Makes `outputs` those of a node, if any input wants a gradient and gradients are on.
   void join(const std::vector<Var>& inputs, const std::vector<Var*>& outputs, Backward backward);
@@ -118,6 +122,7 @@ class Graph {
   Sums sums_;
   Script* script_ = nullptr;
   std::int64_t next_ = 0;
+  int keeping_ = 0, reusing_ = 0;
 };
 
 }  // namespace planwright::estimator::tape

@@ -83,6 +83,17 @@ Var copy(Graph& graph, const Var& x) {
   return y;
 }
 
+Var rotary(Graph& graph, const Var& x, DType table) {
+  const Var cosines{x.elements, table};
+  const Var straight = mul(graph, x, cosines);
+  const auto half_turned = [&] {
+    const std::vector<Var> halves = chunk(graph, x, 2);
+    return cat(graph, {neg(graph, halves[1]), halves[0]});
+  };
+  const Var turned = mul(graph, half_turned(), cosines);
+  return add(graph, straight, turned);
+}
+
 Var repeat(Graph& graph, const Var& x, std::int64_t times) {
   if (times == 1) return x;
   Var y = graph.make("clone", times * x.elements, x.type);
@@ -146,6 +157,18 @@ Var layer_norm(Graph& graph, const Var& x, const Weight& weight, std::int64_t ro
                Var dx = graph.like("layer_norm", kept);
                give(graph, "layer_norm", weight, weight.type);
                give(graph, "layer_norm", weight, weight.type);
+               return std::vector{std::move(dx), Var{}};
+             });
+  return y;
+}
+
+Var rms_norm(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows) {
+  Var y = graph.like("rms_norm", x);
+  const Var deviation = graph.make("rstd", rows, DType::fp32);
+  graph.join({x, leaf(weight)}, {&y},
+             [&graph, weight, kept = saved(x), deviation](const std::vector<Var>&) {
+               Var dx = graph.like("rms_norm", kept);
+               give(graph, "rms_norm", weight, weight.type);
                return std::vector{std::move(dx), Var{}};
              });
   return y;

@@ -33,6 +33,9 @@ Var linear(Graph& graph, const Var& x, const Quantised& matrix, std::int64_t row
 
 /// A copy in another layout; gradients come back as they are.
 Var copy(Graph& graph, const Var& x);
+/// Rotary positions of halves, by cosines and sines of a type. Source: transformers
+/// models/llama/modeling_llama.py, apply_rotary_pos_emb @ v5.23.0.
+Var rotary(Graph& graph, const Var& x, DType table);
 /// Each element `times` times: expand and reshape.
 Var repeat(Graph& graph, const Var& x, std::int64_t times);
 /// By a number.
@@ -45,6 +48,8 @@ std::vector<Var> split(Graph& graph, const Var& x, const std::vector<std::int64_
 Var narrow(Graph& graph, const Var& x, std::int64_t elements);
 
 Var layer_norm(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows);
+/// `_fused_rms_norm`.
+Var rms_norm(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows);
 /// One kernel that keeps its input and writes the gradient over the one it is given. Source:
 /// unslothai/unsloth unsloth/kernels/rms_layernorm.py.
 Var fused_rms_norm(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows);

@@ -162,7 +162,24 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   return work;
 }
 
+/// Without attention and every other one of wq, wk, wv, wo, the products that lead up and the last
+/// one, whose results are there: see estimator/torch_block.
+Work rebuild_beside_saved(const StepShape& s, const BlockSpec& b) {
+  Work work = block_forward_work(s, b);
+  const Work attention = attention_work(s, b);
+  const Widths w = widths_of(s, b);
+  const double outputs_or_inputs =
+      w.attention + w.kv + (b.mlp == MlpKind::gated ? w.up / 2 + w.ffn : w.up);
+  work.matrix_flops -= 2 * static_cast<double>(s.tokens()) * w.hidden * outputs_or_inputs;
+  work.matrix_flops -= attention.matrix_flops;
+  work.attention_flops -= attention.attention_flops;
+  work.bytes -= attention.bytes;
+  work.launches -= attention.launches;
+  return work;
+}
+
 Work block_rebuild_work(const StepShape& s, const BlockSpec& b, bool output) {
+  if (s.saves_ops) return rebuild_beside_saved(s, b);
   Work work = block_forward_work(s, b);
   if (output) return work;
   const Widths w = widths_of(s, b);

@@ -16,7 +16,8 @@ Work block_forward_work(const StepShape& shape, const BlockSpec& block);
 Work block_backward_work(const StepShape& shape, const BlockSpec& block);
 /// Of attention's forward alone.
 Work attention_work(const StepShape& shape, const BlockSpec& block);
-/// A forward again; without `output`, without the projections that make it.
+/// A forward again, where results of operators are saved without these; without `output`, without
+/// the projections that make it.
 Work block_rebuild_work(const StepShape& shape, const BlockSpec& block, bool output);
 /// Both directions.
 Work embedding_work(const StepShape& shape);

@@ -7,8 +7,8 @@
 #include "estimator/spec/workload.h"
 
 /// Which code a model's modules run as: what versions, kernels and arguments change. A target says
-/// which it is (TargetTraits::modules); estimator/hf_program and estimator/lit_program interpret
-/// what they know of it.
+/// which it is (TargetTraits::modules); estimator/hf_program, lit_program and torch_program
+/// interpret what they know of it.
 namespace planwright {
 
 /// How logits become a loss. Sources: transformers models/llama/modeling_llama.py @ v4.45.2,
@@ -27,13 +27,14 @@ struct Words<LossStyle> {
 
 struct HfModules {
   LossStyle loss = LossStyle::shifted_labels;
-  bool fused_norms = false;   ///< Unsloth's or Liger's kernel instead of torch's operators
-  bool fused_rotary = false;  ///< in place
-  bool fused_swiglu = false;  ///< Liger's
-  bool repeats_kv = false;    ///< keys and values are copied for each query head before the kernel
-  bool reentrant = true;      ///< the checkpoint: its block is run again as a whole, then backwards
-  bool autocast = false;   ///< products are computed in the narrow type whatever the operands' is
-  bool fused_qkv = false;  ///< one product, of which queries, keys and values are views: GPT-2
+  bool fused_norms = false;     ///< Unsloth's or Liger's kernel instead of torch's operators
+  bool fused_rotary = false;    ///< in place
+  bool complex_rotary = false;  ///< torchtitan's, of llama3: pairs are complex numbers of fp32
+  bool fused_swiglu = false;    ///< Liger's
+  bool repeats_kv = false;  ///< keys and values are copied for each query head before the kernel
+  bool reentrant = true;    ///< the checkpoint: its block is run again as a whole, then backwards
+  bool autocast = false;    ///< products are computed in the narrow type whatever the operands' is
+  bool fused_qkv = false;   ///< one product, of which queries, keys and values are views: GPT-2
   bool returns_cache = false;  ///< a forward without gradients returns keys and values all the same
   bool python_gelu = false;    ///< gelu_new, out of torch's operators
   bool on_accelerator = true;  ///< attention's kernel has the accelerator's scratch

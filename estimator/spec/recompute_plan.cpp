@@ -8,6 +8,7 @@ namespace {
 bool is_recomputed(const Recompute& recompute, std::int64_t layer) {
   switch (recompute.kind) {
     case RecomputeKind::full:
+    case RecomputeKind::op:
     case RecomputeKind::chunk:
       return true;
     case RecomputeKind::alternate:
@@ -16,7 +17,6 @@ bool is_recomputed(const Recompute& recompute, std::int64_t layer) {
       return layer < recompute.k;
     case RecomputeKind::none:
     case RecomputeKind::selective:
-    case RecomputeKind::op:
       return false;
   }
   return false;

@@ -19,7 +19,7 @@ struct RecomputeSegment {
 /// Whether every block makes its attention core again: what is between qkv and the projection.
 bool recomputes_core(const Recompute& recompute);
 
-/// full: each block by itself. chunk:K: K blocks at a time, the last ones fewer. alternate:K: every
+/// full, op: each block by itself. chunk:K: K blocks at a time, the last ones fewer. alternate:K: every
 /// K-th block from the first on. first:K: the first K.
 std::vector<RecomputeSegment> recompute_segments(const Recompute& recompute, std::int64_t layers);
 

@@ -82,7 +82,8 @@ struct Holding {
 /// Whose order of allocations a step follows (estimator/liveness). in_place: docs/runtime.md;
 /// composed: the same step out of the tensor library's own operators, as on an accelerator;
 /// transformer_engine: estimator/te_program; transformers: estimator/hf_program; flash_attn:
-/// estimator/fa_program; litgpt: estimator/lit_program; apex: estimator/apex_program.
+/// estimator/fa_program; litgpt: estimator/lit_program; apex: estimator/apex_program;
+/// torch_modules: blocks out of torch's own modules, estimator/torch_program.
 enum class KernelSet {
   in_place,
   composed,
@@ -90,12 +91,14 @@ enum class KernelSet {
   transformers,
   flash_attn,
   litgpt,
-  apex
+  apex,
+  torch_modules
 };
 template <>
 struct Words<KernelSet> {
-  static constexpr std::array<std::string_view, 7> kWords{
-      "in_place", "composed", "transformer_engine", "transformers", "flash_attn", "litgpt", "apex"};
+  static constexpr std::array<std::string_view, 8> kWords{
+      "in_place", "composed", "transformer_engine", "transformers", "flash_attn",
+      "litgpt",   "apex",     "torch_modules"};
 };
 
 /// Whether they are the framework's own, and not like them.
@@ -158,7 +161,7 @@ struct TargetTraits {
   /// The types kept for a `--precision` word; nullopt if the target cannot run it.
   std::function<std::optional<PrecisionRecipe>(Precision)> recipe;
   std::function<KernelSet(DeviceKind)> kernels;
-  /// Of the kernel set transformers.
+  /// Of the kernel sets transformers and torch_modules.
   std::function<HfModules(const Problem&, const Candidate&)> modules{};
   /// Of the kernel set transformer_engine; null: as they come.
   TeModules (*te_modules)(const Candidate&) = nullptr;

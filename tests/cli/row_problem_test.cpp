@@ -136,6 +136,8 @@ TEST(RowProblem, TakesTheAxesOfTheRow) {
   EXPECT_EQ(recompute_text(candidate_with({{"recompute", "full"}}).recompute), "full");
   EXPECT_EQ(recompute_text(candidate_with({{"recompute", "layers:8"}}).recompute), "first:8");
   EXPECT_EQ(recompute_text(candidate_with({{"recompute", "selective"}}).recompute), "selective");
+  const Cells operators{{"framework", "torchtitan"}, {"recompute", "selective"}};
+  EXPECT_EQ(recompute_text(candidate_with(operators).recompute), "op");
   EXPECT_EQ(offload_text(candidate_with({{"offload", "param+optimizer"}}).offload),
             "optimizer+params");
   EXPECT_EQ(offload_text(candidate_with({{"offload", "activation"}}).offload), "activations");

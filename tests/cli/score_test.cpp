@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <sstream>
 
 #include "command.h"
 #include "tests/support/fault.h"
@@ -285,6 +286,29 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"OtherIsWrong", "score good.csv --calibrate-on typo.csv", "typo.csv: column"},
         Refused{"Flag", "score good.csv --calibrate rows.csv", "did you mean --calibrate-on?"}),
     [](const auto& each) { return each.param.name; });
+
+/// pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md: reserved peaks of 8 and of 128
+/// devices, in turn eager and compiled, which is foreseen as eager.
+TEST_F(ScoreProcess, ForeseesTorchtitansPublishedPeaks) {
+  std::istringstream published(
+      file_text(PLANWRIGHT_SOURCE_DIR "/tests/data/measured/pretrain.csv"));
+  std::string text;
+  for (std::string line; std::getline(published, line);) {
+    const bool wanted = text.empty() || line.starts_with("titan-202412-t1-") ||
+                        line.starts_with("titan-202412-t3-");
+    if (wanted) text += line + "\n";
+  }
+  folder_.put("published.csv", text);
+  const auto rows = scored("score published.csv");
+  for (const char* devices : {"t1", "t3"}) {
+    const Json& eager = rows.at(std::string("titan-202412-") + devices + "-0");
+    EXPECT_LT(std::abs(eager["error"].get<double>()), 0.125) << eager;
+    const Json& compiled = rows.at(std::string("titan-202412-") + devices + "-1");
+    EXPECT_LT(std::abs(compiled["error"].get<double>()), 0.125) << compiled;
+    EXPECT_NE(compiled["assumed"].dump().find("compile changes nothing"), std::string::npos);
+    EXPECT_EQ(rows.at(std::string("titan-202412-") + devices + "-2")["status"], "skipped") << "fp8";
+  }
+}
 
 }  // namespace
 }  // namespace planwright::testing

@@ -265,5 +265,19 @@ TEST(QuantityTable, RefusesWhatItsScriptsDoNotExpress) {
   }
 }
 
+TEST(QuantityTable, HasSavedOperatorsInTorchsModulesAlone) {
+  TargetTraits traits = fake_traits();
+  traits.kernels = [](DeviceKind) { return KernelSet::torch_modules; };
+  const Problem problem = fake_problem(tiny_llama(), 2, Precision::fp32);
+  Candidate candidate = data_parallel(2, 0, 1);
+  QuantityTable table(problem, traits);
+  const auto work = [&](RecomputeKind kind) {
+    candidate.recompute.kind = kind;
+    return only_stage(table.quantify(candidate)).recompute.matrix_flops;
+  };
+  EXPECT_EQ(work(RecomputeKind::none), 0);
+  EXPECT_LT(work(RecomputeKind::op), work(RecomputeKind::full));
+}
+
 }  // namespace
 }  // namespace planwright::estimator

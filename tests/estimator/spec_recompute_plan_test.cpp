@@ -23,6 +23,7 @@ std::string visits_of(const char* recompute, std::int64_t layers) {
 TEST(BackwardVisits, RebuildASegmentBeforeTheyUseIt) {
   EXPECT_EQ(visits_of("none", 3), "b2 b1 b0");
   EXPECT_EQ(visits_of("full", 3), "r+b2 r+b1 r+b0");
+  EXPECT_EQ(visits_of("op", 3), "r+b2 r+b1 r+b0");
   EXPECT_EQ(visits_of("chunk:2", 5), "r+b4 r2 r+b3 b2 r0 r+b1 b0");
   EXPECT_EQ(visits_of("chunk:8", 3), "r0 r1 r+b2 b1 b0");
   EXPECT_EQ(visits_of("alternate:2", 4), "b3 r+b2 b1 r+b0");

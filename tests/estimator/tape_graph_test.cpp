@@ -84,6 +84,24 @@ TEST(TapeGraph, SumsGradientsInTheFirstOneIfNothingElseRefersToIt) {
   }
 }
 
+/// What is passed on is made once, by the first of the two, and dropped once, by the other.
+TEST(TapeGraph, PassesOnTheNextTensorsOfItsAccount) {
+  Recorded first;
+  first.graph.gradients = false;
+  first.graph.keep_next(1);
+  {
+    first.graph.make("of a weight", 8, DType::bf16, Account::parameters);
+    first.graph.like("passed", first.given("x"));
+    first.graph.make("own", 8, DType::bf16);
+  }
+  EXPECT_EQ(told(first.script), "+of a weight -of a weight +passed -x +own -own");
+  Recorded second;
+  second.graph.reuse_next(1);
+  second.graph.make("passed", 8, DType::bf16);
+  second.graph.make("own", 8, DType::bf16);
+  EXPECT_EQ(told(second.script), "-passed +own -own");
+}
+
 /// What ran last is the first whose backward runs, whichever way its gradient came.
 TEST(TapeGraph, RunsBackwardsFromTheLatest) {
   Recorded r;

@@ -36,6 +36,16 @@ TEST(BlockWork, CountsTheFlopsOfProductsAndAttention) {
   EXPECT_EQ(block_rebuild_work(shape, block, false).matrix_flops, 2.0 * 16 * (5184 - 960));
 }
 
+/// Again are wk 24·16, wo 32·24 and w3 24·40; the saved attention is not.
+TEST(BlockWork, LeavesOutWhatOperatorsSaved) {
+  StepShape shape = shape_of(tiny_llama(), Precision::fp32);
+  const BlockSpec block = tiny_llama().runs[0].block;
+  shape.saves_ops = true;
+  const Work again = block_rebuild_work(shape, block, false);
+  EXPECT_EQ(again.matrix_flops, 2.0 * 16 * (24 * 16 + 32 * 24 + 24 * 40));
+  EXPECT_EQ(again.attention_flops, 0);
+}
+
 /// Forward, elements per token: norms 4·24, rotary 2·(32 + 16), residuals 4·24, activation 80 + 40.
 TEST(BlockWork, CountsTheBytesOfMemoryBoundKernels) {
   const StepShape shape = shape_of(tiny_llama(), Precision::fp32);

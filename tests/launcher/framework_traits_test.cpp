@@ -101,7 +101,9 @@ TEST_P(FrameworkTraits, HaveTheRulesOfTheirFiles) {
 TEST_P(FrameworkTraits, HaveTransformersModulesOrTorchsOwnOperatorsInTheirPlace) {
   EXPECT_TRUE(traits().stand_in_kernels);
   const bool modules = traits().modules != nullptr;
-  const KernelSet own = traits().name == "pytorch" ? KernelSet::litgpt : KernelSet::transformers;
+  const KernelSet own = traits().name == "pytorch"      ? KernelSet::litgpt
+                        : traits().name == "torchtitan" ? KernelSet::torch_modules
+                                                        : KernelSet::transformers;
   EXPECT_EQ(traits().kernels(DeviceKind::cuda), modules ? own : KernelSet::composed);
   const bool everywhere = modules && own == KernelSet::transformers;
   EXPECT_EQ(traits().kernels(DeviceKind::cpu), everywhere ? own : KernelSet::composed);

@@ -73,12 +73,11 @@ bool autocasts(const Problem& p, const Candidate& c) {
   const PrecisionRecipe& recipe = p.workload.recipe;
   return c.zero == 0 && recipe.compute != updated_type(recipe);
 }
-bool keeps_casts(const Problem& p, const Candidate& c) {
-  return autocasts(p, c) && c.recompute.kind != RecomputeKind::full;
+bool runs_again(const Candidate& c) {
+  return c.recompute.kind == RecomputeKind::full || c.recompute.kind == RecomputeKind::op;
 }
-bool casts_again(const Problem& p, const Candidate& c) {
-  return autocasts(p, c) && c.recompute.kind == RecomputeKind::full;
-}
+bool keeps_casts(const Problem& p, const Candidate& c) { return autocasts(p, c) && !runs_again(c); }
+bool casts_again(const Problem& p, const Candidate& c) { return autocasts(p, c) && runs_again(c); }
 bool on_gpus(const Problem& p) { return p.cluster.device.kind == DeviceKind::cuda; }
 
 /// A matrix of a product; a tied one is the head's too.
@@ -138,7 +137,7 @@ std::vector<Holding> casts(const TorchUse& use) {
   using enum Account;
   using enum HoldingOf;
   const auto in_modules = [use](const Problem& p) {
-    return use.transformers || (use.litgpt && on_gpus(p));
+    return use.transformers || ((use.litgpt || use.torch_modules) && on_gpus(p));
   };
   const auto kept = [=](const Problem& p, const Candidate& c) {
     return keeps_casts(p, c) && !in_modules(p);

@@ -31,6 +31,8 @@ struct TorchUse {
   /// Blocks are transformers' modules: estimator/hf_program makes their casts, and a frozen base is
   /// loaded in the type that is computed in.
   bool transformers = false;
+  /// The same of torch's own modules, on GPUs: estimator/torch_program.
+  bool torch_modules = false;
   /// The same of litgpt's modules, whose frozen base is stored as the trained weights are, or in 4
   /// bits with its head.
   bool litgpt = false;

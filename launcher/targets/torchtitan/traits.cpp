@@ -2,11 +2,13 @@
 
 #include "estimator/spec/axis_values.h"
 #include "estimator/spec/recompute_rules.h"
+#include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/estimable.h"
 #include "launcher/targets/shared/stand_in.h"
 #include "launcher/targets/shared/torch_states.h"
 #include "launcher/targets/torchtitan/emit.h"
 #include "launcher/targets/torchtitan/log.h"
+#include "launcher/targets/torchtitan/models.h"
 #include "launcher/targets/torchtitan/rules.h"
 
 namespace planwright::targets::torchtitan {
@@ -22,7 +24,35 @@ constexpr const char* kCheckpoint =
 /// Embedding, each block, and norm with head are units, of which the last is not resharded after
 /// its forward, and every backward reduces: source: kParallelize, apply_fsdp and apply_ddp. AdamW
 /// is fused: components/optimizer.py.
-constexpr TorchUse kUse{.fused_adamw = [](const Candidate&) { return true; }, .keeps_head = true};
+constexpr TorchUse kUse{.fused_adamw = [](const Candidate&) { return true; },
+                        .keeps_head = true,
+                        .torch_modules = true};
+
+KernelSet torch_on_gpus(DeviceKind kind) {
+  return kind == DeviceKind::cuda ? KernelSet::torch_modules : KernelSet::composed;
+}
+
+/// Where FSDP does not shard, there is autocast. Source: distributed/utils.py, maybe_enable_amp.
+HfModules modules(const Problem& problem, const Candidate& c) {
+  const PrecisionRecipe& recipe = problem.workload.recipe;
+  HfModules m;
+  m.autocast = c.zero == 0 && recipe.compute != updated_type(recipe);
+  m.weights = m.norms = m.stream = c.zero == 0 ? updated_type(recipe) : recipe.compute;
+  m.complex_rotary = family_of(problem.model) == Family::llama3;
+  m.on_accelerator = problem.cluster.device.kind == DeviceKind::cuda;
+  return m;
+}
+
+/// Stand-ins for blocks make nothing of single operators.
+Rule estimable_operators() {
+  return {"estimates_recompute",
+          [](const Problem& p, const Candidate& c) {
+            return c.recompute.kind == RecomputeKind::op &&
+                   torch_on_gpus(p.cluster.device.kind) != KernelSet::torch_modules;
+          },
+          "this version cannot estimate recompute {recompute} on a {device}",
+          "use --recompute full", "estimator/block_script.cpp"};
+}
 
 /// As complex numbers of fp32.
 Holding rotary_table() {
@@ -40,18 +70,21 @@ TargetTraits make_traits() {
                          estimable_models(),
                          recompute_rules(kCheckpoint),
                          estimable_offload(),
-                         {estimable_types(torch_recipe, false)}});
+                         {estimable_types(torch_recipe, false), estimable_operators()}});
   traits.axes.tp = traits.axes.pp = traits.axes.hsdp = usual_degrees();
   traits.axes.zero = {0, 2, 3};
   traits.axes.offload = offloads_of_all_states();
   traits.axes.sp = {false, true};
   traits.axes.schedule = {Schedule::gpipe, Schedule::one_f_one_b};
+  traits.axes.recompute.push_back({RecomputeKind::op, 0, {}});
   for (const int k : {2, 4}) traits.axes.recompute.push_back({RecomputeKind::alternate, k, {}});
   traits.axes.attention = {AttentionKernel::flash};
   traits.recipe = [](Precision precision) {
     const bool has = precision == Precision::fp32 || precision == Precision::bf16;
     return has ? torch_recipe(precision) : std::nullopt;
   };
+  traits.kernels = torch_on_gpus;
+  traits.modules = modules;
   traits.bucket_elements = [](const Candidate&) { return ddp_bucket_elements(100); };
   traits.sharding = [](const Problem& problem, const Candidate& candidate) {
     return torch_sharding(kUse, problem, candidate);

@@ -4,8 +4,7 @@
 
 namespace planwright::targets::torchtitan {
 
-/// What torchtitan keeps in memory and can run. The kernels are torch's, for which the scripts
-/// stand in.
+/// What torchtitan keeps in memory and can run. On CPUs scripts stand in for its modules.
 const TargetTraits& traits();
 
 /// Traits and emitter together.

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "estimator/tape_program.h"
+
+namespace planwright::estimator {
+
+/// A model out of torch's own modules under autograd, with torch's non-reentrant checkpoint around
+/// each block: estimator/torch_block, and a loss whose caller lets go of the logits before
+/// backward. Source: torchtitan train.py and components/loss.py @ v0.2.2.
+class TorchProgram : public TapeProgram {
+ public:
+  using TapeProgram::TapeProgram;
+
+  Tensor boundary() const override;
+  Tensor ids() const override { return token_ids(shape_, "inputs"); }
+  Tensor targets(const ModelPart&) const override { return token_ids(shape_, "labels"); }
+  Script embedding() const override;
+  Script embedding_backward() const override;
+  Head head(const BlockSpec& last) const override;
+  bool makes_gradients() const override { return true; }
+
+ private:
+  Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
+  Var given(Graph& graph, const char* name) const override;
+  bool holds_output() const override { return false; }
+  Var logits(Graph& graph, const Var& normed) const;
+};
+
+}  // namespace planwright::estimator
