@@ -67,10 +67,12 @@ std::int64_t left(const StepShape& shape, const BlockSpec& block, bool recompute
   const Turn forward = recompute ? Turn::forward_dropped : Turn::forward_kept;
   const Turn backward = recompute ? Turn::rebuild_and_backward : Turn::backward;
   const StepProgram::Head head = program.head(block);
-  const auto& [count, logits, loss, back] = head.chunks.front();
+  const StepProgram::Chunk& chunk = head.chunks.front();
   std::int64_t bytes = net(program.embedding()) + net(program.embedding_backward());
   for (const Turn turn : {forward, backward}) bytes += net(program.block(turn, true, block));
-  for (const Script* part : {&head.before, &logits, &loss, &back, &head.after}) bytes += net(*part);
+  for (const Script* part : {&head.before, &chunk.forward, &chunk.loss, &chunk.loss_backward,
+                             &chunk.product_backward, &chunk.backward, &head.after})
+    bytes += net(*part);
   return bytes;
 }
 
@@ -133,16 +135,16 @@ TEST(LitProgram, OldQuantisedProductsKeepTheirInputs) {
 TEST(LitProgram, KeepsTheLogitsOfAllChunksTwice) {
   const LitProgram program(lora_shape());
   const StepProgram::Head head = program.head(llama_block(4));
-  const auto& [count, logits, loss, back] = head.chunks.front();
+  const StepProgram::Chunk& chunk = head.chunks.front();
   const std::int64_t all = 4 * kRows * kVocab, last = 4 * kBatch * kVocab;
   std::int64_t kept = 0;
-  for (const Script* part : {&logits, &loss}) {
+  for (const Script* part : {&chunk.forward, &chunk.loss}) {
     for (const Event& event : part->events()) {
       if (event.account != Account::logits) continue;
       kept += event.kind == Event::Kind::make ? event.bytes : -event.bytes;
     }
   }
-  EXPECT_EQ(count, 1);
+  EXPECT_EQ(chunk.count, 1);
   EXPECT_NEAR(static_cast<double>(kept), static_cast<double>(2 * all - last), 1e3);
 }
 

@@ -118,10 +118,12 @@ std::int64_t left(const StepShape& shape, const BlockSpec& block, bool recompute
   const Turn forward = recompute ? Turn::forward_dropped : Turn::forward_kept;
   const Turn backward = recompute ? Turn::rebuild_and_backward : Turn::backward;
   const StepProgram::Head head = program.head(block);
-  const auto& [count, logits, loss, back] = head.chunks.front();
+  const StepProgram::Chunk& chunk = head.chunks.front();
   std::int64_t bytes = net(program.embedding()) + net(program.embedding_backward());
   for (const Turn turn : {forward, backward}) bytes += 2 * net(program.block(turn, true, block));
-  for (const Script* part : {&head.before, &logits, &loss, &back, &head.after}) bytes += net(*part);
+  for (const Script* part : {&head.before, &chunk.forward, &chunk.loss, &chunk.loss_backward,
+                             &chunk.product_backward, &chunk.backward, &head.after})
+    bytes += net(*part);
   return bytes;
 }
 
