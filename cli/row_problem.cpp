@@ -238,14 +238,18 @@ void put_types(RowCells& cells, const TargetTraits& traits, Settings& settings) 
   settings.set(Table::job, "master-weights", {"on", "", master.key});
 }
 
-/// What the framework does by itself, else what the model that is known for the activation has.
+/// What the framework does by itself, which may be to leave it to the model: that has what the one
+/// that is known for its activation has.
 void put_dropout(RowCells& cells, Settings& settings) {
   for (const char* place : {"hidden", "attention"}) {
-    const std::string name = fmt::format("{}_dropout", place);
-    auto dropout = cells.usual(name);
-    const RowBlock* block = block_with(cells.row().text("act"));
-    if (!dropout && block != nullptr) dropout = Setting{block->dropout, "", name};
-    if (dropout) settings.set(Table::job, fmt::format("{}-dropout", place), *dropout);
+    auto dropout = cells.usual(fmt::format("{}_dropout", place));
+    if (!dropout) continue;
+    if (dropout->text == "as the block") {
+      const RowBlock* block = block_with(cells.row().text("act"));
+      if (block == nullptr) continue;
+      dropout->text = block->dropout;
+    }
+    settings.set(Table::job, fmt::format("{}-dropout", place), *dropout);
   }
 }
 

@@ -81,12 +81,16 @@ TEST(Docs, NameEveryFieldOfALog) {
 }
 
 TEST(Docs, NameEveryKeyOfFsdpsSettings) {
-  launcher::EmitRequest request = emit_request("fsdp", "2.11.0", sharded_candidate());
-  request.probe = true;
-  request.steps = 4;
   Names keys;
-  const Json settings = json_of(targets::fsdp::emit(request), "fsdp_settings.json");
-  for (const auto& [key, value] : settings.items()) keys.insert(key);
+  for (const char* engine : {"fsdp2", "fsdp1"}) {
+    Candidate candidate = sharded_candidate();
+    candidate.knobs = {{"engine", engine}};
+    launcher::EmitRequest request = emit_request("fsdp", "2.11.0", candidate);
+    request.probe = true;
+    request.steps = 4;
+    const Json settings = json_of(targets::fsdp::emit(request), "fsdp_settings.json");
+    for (const auto& [key, value] : settings.items()) keys.insert(key);
+  }
   const std::string text = file_text(PLANWRIGHT_SOURCE_DIR "/docs/your-script.md");
   EXPECT_EQ(names_in_table(text, "| key | is | for |"), keys);
 }

@@ -49,6 +49,5 @@ TEST(PublishedSweep, FitsWhereItWasJudgedTo) {
   EXPECT_GT(static_cast<double>(right) / static_cast<double>(s.answered), 0.9);
 }
 
-
 }  // namespace
 }  // namespace planwright::cli

@@ -255,7 +255,16 @@ TEST(RowRecipe, TakesTheKernelsThatTheRowNames) {
 }
 
 TEST(RowRecipe, DropsWhatTransformersConfiguresForTheFamily) {
-  const cli::RowProblem made = problem_with(trained_with({{"act", "gelu"}}));
+  const cli::RowProblem made = problem_with(trained_with({{"model", "gpt2"},
+                                                          {"layers", "12"},
+                                                          {"hidden", "768"},
+                                                          {"heads", "12"},
+                                                          {"kv_heads", "12"},
+                                                          {"ffn", "3072"},
+                                                          {"vocab", "50257"},
+                                                          {"tied", "1"},
+                                                          {"seq_len", "512"},
+                                                          {"act", "gelu"}}));
   EXPECT_EQ(made.one.input.problem.workload.hidden_dropout, 0.1);
   EXPECT_EQ(made.one.input.problem.workload.attention_dropout, 0.1);
   EXPECT_TRUE(assumes(made, "dropout 0.1, of attention 0.1"));
@@ -390,8 +399,12 @@ TEST(RowProblem, KnowsRecipesAroundMegatron) {
 }
 
 TEST(RowProblem, HasTheDropoutOfTheModelThatIsKnownForTheActivation) {
-  EXPECT_EQ(spec_with({}).workload.hidden_dropout, 0);
-  EXPECT_DOUBLE_EQ(spec_with({{"act", "gelu"}}).workload.attention_dropout, 0.1);
+  const auto dropout = [](const char* framework, const char* act) {
+    return spec_with({{"framework", framework}, {"act", act}}).workload.attention_dropout;
+  };
+  EXPECT_EQ(dropout("megatron", "swiglu"), 0);
+  EXPECT_DOUBLE_EQ(dropout("megatron", "gelu"), 0.1);
+  EXPECT_EQ(dropout("fsdp", "gelu"), 0) << "a loop of one's own";
 }
 
 TEST(RowModel, HasTheBlockOfItsActivation) {

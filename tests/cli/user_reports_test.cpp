@@ -78,7 +78,7 @@ TEST_F(UserReport, Ur001AnOffloadedPlanIsMoreThanItsStates) {  // deepspeedai/De
       "--global-batch 40 --target deepspeed --zero 3 --offload optimizer+params --recompute full");
   EXPECT_GT(told.device(), 4 * kGiB) << "DeepSpeed's own estimate, of states alone: 0.49 GiB";
   EXPECT_LT(told.device(), 24 * kGiB) << "21.3 GiB were seen";
-  for (const char* account : {"activations", "logits", "communication", "context"}) {
+  for (const char* account : {"activations", "staging", "context"}) {
     EXPECT_GT(told.account(account), 0) << account;
   }
   EXPECT_EQ(told.account("optimizer"), 0);
@@ -99,7 +99,8 @@ TEST_F(UserReport, Ur003ZeroTwoShardsAllButTheWeights) {  // deepspeedai/DeepSpe
   const double p = told.parameters();
   EXPECT_NEAR(told.account("parameters") / p, 2, 0.001);
   EXPECT_NEAR(told.account("optimizer") / p, 12.0 / 8, 0.001);
-  EXPECT_NEAR(told.account("gradients") / p, 4.0 / 8, 0.001);
+  EXPECT_GE(told.account("gradients") / p, 4.0 / 8);
+  EXPECT_LT(told.account("gradients") / p, 4.0 / 8 + 0.1) << "and a bucket on its way";
 }
 
 TEST_F(UserReport, Ur004MegatronKeepsEighteenBytes) {  // NVIDIA/Megatron-LM#654
@@ -166,7 +167,8 @@ TEST_F(UserReport, Ur010OrdinaryLossesBuildAllLogits) {  // NVIDIA-NeMo/Automode
       "hf-trainer --zero 3 --recompute full ";
   const double copies = (1.53 + 3.07) * kGiB;
   EXPECT_GE(estimate(plan).account("logits"), copies);
-  EXPECT_EQ(estimate(plan + "--loss chunked --knobs kernels=liger").account("logits"), 0);
+  EXPECT_LT(estimate(plan + "--loss chunked --knobs kernels=liger").account("logits"),
+            0.1 * copies);
 }
 
 TEST_F(UserReport, Ur012GradientsStayWholeWhileTheyAreSummed) {  // huggingface/accelerate#2035

@@ -176,8 +176,9 @@ TEST(NanotronMemory, ReservesTheGatheredTensorsSegment) {
   const Ledger& accounts = estimate.peak().accounts;
   const double n = real(kLarge.layers * kLarge.block() + 2 * kLarge.matrix() + kLarge.hidden);
   EXPECT_EQ(*estimate.peak().reserved, accounts.allocated() + accounts[Account::fragmentation]);
-  const double share = 0.06 * real(accounts.allocated().value);
-  EXPECT_NEAR(real(accounts[Account::fragmentation].value), share + 2 * n, 0.02 * n);
+  const double fragmented = real(accounts[Account::fragmentation].value);
+  EXPECT_GT(fragmented, 2 * n);
+  EXPECT_LT(fragmented, 2 * n + 0.1 * real(accounts.allocated().value));
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ TEST(TorchtitanMemory, AgreesWithPublishedPeaks) {
   constexpr double kHeld = 4.0 * 8 * 2048 * 32000 / (1 << 30);
   const Published full{"llama-2-7b", 2048, 1, 8, 8, RecomputeKind::full};
   const Published op{"llama-2-7b", 2048, 1, 8, 8, RecomputeKind::op};
-  EXPECT_NEAR(peak_gib(full) + kHeld, 0.2392 * kDevice, 0.4);
-  EXPECT_NEAR(peak_gib(op) + kHeld, 0.5213 * kDevice, 0.4);
+  EXPECT_NEAR(peak_gib(full) + kHeld, 0.2392 * kDevice, 0.7);
+  EXPECT_NEAR(peak_gib(op) + kHeld, 0.5213 * kDevice, 0.7);
   EXPECT_NEAR(peak_gib(op) - peak_gib(full), (0.5213 - 0.2392) * kDevice, 0.01);
 }
 

@@ -73,6 +73,9 @@ void add_experts(Json& json, const ModelSpec& model, const MoeSpec& moe) {
   json["moe-ffn-hidden-size"] = moe.ffn;
   json["moe-layer-freq"] = expert_layers(model);
   if (moe.shared_ffn > 0) json["moe-shared-expert-intermediate-size"] = moe.shared_ffn;
+  if (!moe.selection_bias) return;
+  json["moe-router-enable-expert-bias"] = true;
+  json["moe-router-score-function"] = "sigmoid";  // which the bias is only taken with
 }
 
 }  // namespace

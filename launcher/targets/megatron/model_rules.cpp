@@ -85,7 +85,7 @@ bool have_one_mlp_each(const ModelSpec& model) {
 }
 
 bool has_plain_experts(const MoeSpec& moe) {
-  return !moe.shared_gate && !moe.router_bias && !moe.expert_bias && !moe.selection_bias;
+  return !moe.shared_gate && !moe.router_bias && !moe.expert_bias;
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ const launcher::LogFormat& log_format() {
       .name = "nanotron",
       .lines = {"iteration: {step} / {steps} |", "time_per_iteration_ms: {step_ms}",
                 "elapsed_time_per_iteration_ms: {step_ms}", "| lm_loss: {loss}",
-                "Memory usage: {allocated}. Peak allocated{*}{allocated_peak_mib}MiB",
+                "Memory usage: {allocated}. Peak allocated {allocated_peak}",
+                "Memory usage: {allocated}. Peak allocated: {allocated_peak}",
                 "Peak reserved: {reserved_peak}"},
       .ignored = {"[After model building]", "validation"},
   };
