@@ -16,8 +16,8 @@
 namespace planwright::cli {
 namespace {
 
-/// Of a rule about what this version can estimate.
-constexpr std::string_view kOfEstimates = "estimates_";
+/// Of rules about what this version can estimate, and what it can write of a model.
+constexpr std::string_view kOfEstimates = "estimates_", kOfFiles = "writes_";
 
 /// How much more than the least the most may be, over the ways that a row may have run in, for the
 /// figure between them to be an answer: it is then off by an eighth at the most.
@@ -32,7 +32,7 @@ constexpr double kLeastBeside = 0.97, kMostBeside = 1.8, kMostContext_gib = 1.5;
 /// Whether the target itself refuses such a plan. Of another broken rule it is not known whether
 /// the row ran: this version does not plan for it, or the row's cells do not go together.
 bool refuses(const TargetTraits& traits, const BrokenRule& broken) {
-  if (broken.name.starts_with(kOfEstimates)) return false;
+  if (broken.name.starts_with(kOfEstimates) || broken.name.starts_with(kOfFiles)) return false;
   return std::any_of(traits.rules.begin(), traits.rules.end(),
                      [&](const Rule& rule) { return rule.name == broken.name; });
 }

@@ -141,7 +141,7 @@ std::vector<Rule> model_rules() {
       "{sliding_window}",
       kArguments));
   rules.push_back(block_rule(
-      "experts_in_files",
+      "writes_plain_experts",
       [](const Problem&, const BlockSpec& b) { return b.moe && !has_plain_experts(*b.moe); },
       "these files have no arguments for the biases or the gate of the model's experts", kMoe));
   return rules;
