@@ -19,8 +19,8 @@ struct RecomputeSegment {
 /// Whether every block makes its attention core again: what is between qkv and the projection.
 bool recomputes_core(const Recompute& recompute);
 
-/// full, op: each block by itself. chunk:K: K blocks at a time, the last ones fewer. alternate:K: every
-/// K-th block from the first on. first:K: the first K.
+/// full, op: each block by itself. chunk:K: K blocks at a time, the last ones fewer. alternate:K:
+/// every K-th block from the first on. first:K: the first K.
 std::vector<RecomputeSegment> recompute_segments(const Recompute& recompute, std::int64_t layers);
 
 /// One block's turn in backward.
