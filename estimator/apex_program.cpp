@@ -38,10 +38,6 @@ Script ApexProgram::resident(const ModelPart& part) const {
   return script;
 }
 
-Var ApexProgram::given(Graph& graph, const char* name) const {
-  return graph.given(name, shape_.tokens() * shape_.hidden, shape_.compute, true);
-}
-
 Var ApexProgram::block_forward(Graph& graph, const Var& x, const BlockSpec& share) const {
   return ApexBlock(graph, shape_).forward(x, share);
 }
@@ -95,8 +91,7 @@ StepProgram::Head ApexProgram::head(const BlockSpec& last) const {
   narrow = {};
   chunk.loss.drop(logits());
   graph.record(chunk.backward);
-  Var gradient = graph.make("d_loss", 1, DType::fp32);
-  Graph::keep(graph.backward(std::move(loss), std::move(gradient), leaf));
+  go_back(graph, std::move(loss), leaf);
   gradients.clear();
   head.chunks = {chunk};
   return head;

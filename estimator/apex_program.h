@@ -25,7 +25,6 @@ class ApexProgram : public TapeProgram {
 
  private:
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
-  Var given(Graph& graph, const char* name) const override;
   Tensor part_of_boundary(int count) const;
   Tensor logits() const;
   Tensor mask() const;

@@ -21,10 +21,6 @@ Tensor FaProgram::boundary() const { return hidden_rows(shape_, "hidden states")
 Tensor FaProgram::ids() const { return {"input_ids", (8 + 1) * whole_}; }
 Tensor FaProgram::targets(const ModelPart&) const { return {"label_ids", (8 + 1) * whole_}; }
 
-Var FaProgram::given(Graph& graph, const char* name) const {
-  return graph.given(name, rows_ * shape_.hidden, shape_.compute, true);
-}
-
 Var FaProgram::norm(Graph& graph, const Var& x) const {
   return fa_norm(graph, x, rows_, shape_.hidden);
 }
@@ -135,8 +131,7 @@ StepProgram::Head FaProgram::head(const BlockSpec&) const {
   Var loss = fa_cross_entropy(graph, logits);
   logits = {};
   graph.record(chunk.backward);
-  Var gradient = graph.make("d_loss", 1, DType::fp32);
-  Graph::keep(graph.backward(std::move(loss), std::move(gradient), leaf));
+  go_back(graph, std::move(loss), leaf);
   gradients.clear();
   head.chunks = {chunk};
   return head;

@@ -24,7 +24,6 @@ class FaProgram : public TapeProgram {
 
  private:
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
-  Var given(Graph& graph, const char* name) const override;
   Var norm(Graph& graph, const Var& x) const;
   Var attention(Graph& graph, const Var& x, const BlockSpec& share) const;
   Var mlp(Graph& graph, const Var& x, const BlockSpec& share) const;

@@ -16,10 +16,6 @@ Tensor HfProgram::boundary() const {
 Tensor HfProgram::ids() const { return token_ids(shape_, "input_ids"); }
 Tensor HfProgram::targets(const ModelPart&) const { return token_ids(shape_, "labels"); }
 
-Var HfProgram::given(Graph& graph, const char* name) const {
-  return graph.given(name, shape_.tokens() * shape_.hidden, shape_.modules.stream, true);
-}
-
 Var HfProgram::block_forward(Graph& graph, const Var& x, const BlockSpec& share) const {
   return HfBlock(graph, shape_, share).forward(x);
 }
@@ -103,8 +99,7 @@ StepProgram::Head HfProgram::head(const BlockSpec& last) const {
   for (std::int64_t i = 0; i < shape_.dropped_blocks; ++i) chunk.loss.drop(cache(last));
   normed = {};
   graph.record(shape_.loss == LossKernel::chunked ? chunk.backward : chunk.loss_backward);
-  Var gradient = graph.make("d_loss", 1, DType::fp32);
-  Graph::keep(graph.backward(std::move(loss), std::move(gradient), leaf));
+  go_back(graph, std::move(loss), leaf);
   gradients.clear();
   head.chunks = {chunk};
   return head;

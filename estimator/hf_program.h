@@ -24,7 +24,7 @@ class HfProgram : public TapeProgram {
   Tensor mask() const;
   Tensor cache(const BlockSpec& block) const;
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
-  Var given(Graph& graph, const char* name) const override;
+  DType stream() const override { return shape_.modules.stream; }
   bool holds_output() const override { return shape_.modules.reentrant; }
 };
 

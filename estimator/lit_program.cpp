@@ -17,10 +17,6 @@ Tensor LitProgram::boundary() const {
 Tensor LitProgram::ids() const { return token_ids(shape_, "input_ids"); }
 Tensor LitProgram::targets(const ModelPart&) const { return token_ids(shape_, "targets"); }
 
-Var LitProgram::given(Graph& graph, const char* name) const {
-  return graph.given(name, shape_.tokens() * shape_.hidden, shape_.modules.stream, true);
-}
-
 Var LitProgram::block_forward(Graph& graph, const Var& x, const BlockSpec& share) const {
   return LitBlock(graph, shape_, share).forward(x);
 }
@@ -74,8 +70,7 @@ StepProgram::Head LitProgram::head(const BlockSpec& last) const {
   }
   Var loss = lit_loss(graph, shape_, std::move(wide));
   graph.record(chunk.backward);
-  Var gradient = graph.make("d_loss", 1, DType::fp32);
-  Graph::keep(graph.backward(std::move(loss), std::move(gradient), leaf));
+  go_back(graph, std::move(loss), leaf);
   gradients.clear();
   head.chunks = {chunk};
   return head;

@@ -14,6 +14,15 @@ void TapeProgram::collect(Graph& graph, std::vector<Var>& gradients) const {
   };
 }
 
+Var TapeProgram::given(Graph& graph, const char* name) const {
+  return graph.given(name, boundary().bytes / bytes_of(stream()), stream(), true);
+}
+
+void TapeProgram::go_back(Graph& graph, Var loss, const Var& leaf) {
+  Var gradient = graph.make("d_loss", 1, DType::fp32);
+  Graph::keep(graph.backward(std::move(loss), std::move(gradient), leaf));
+}
+
 /// `backward`: what the forward is kept for; null: nothing is.
 Script TapeProgram::forward(Script* backward, bool keeps_input, const BlockSpec& share) const {
   Script script;

@@ -21,13 +21,17 @@ class TapeProgram : public StepProgram {
   using Var = tape::Var;
 
   virtual Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const = 0;
+  /// The type of what goes from block to block.
+  virtual DType stream() const { return shape_.compute; }
   /// A tensor like a block's input.
-  virtual Var given(Graph& graph, const char* name) const = 0;
+  Var given(Graph& graph, const char* name) const;
   /// Whether a block that is run again holds its output and that one's gradient until its backward
   /// has ended.
   virtual bool holds_output() const { return true; }
   /// Where the graph's gradients of weights are until they go.
   void collect(Graph& graph, std::vector<Var>& gradients) const;
+  /// From a head's loss to the gradient of `leaf`, its input, which is left to another script.
+  static void go_back(Graph& graph, Var loss, const Var& leaf);
 
   StepShape shape_;
 

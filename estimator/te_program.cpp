@@ -34,10 +34,6 @@ Tensor TeProgram::targets(const ModelPart& part) const {
   return part.first ? Tensor{"batch", 0} : ids();
 }
 
-Var TeProgram::given(Graph& graph, const char* name) const {
-  return graph.given(name, rows_ * shape_.hidden, shape_.compute, true);
-}
-
 Var TeProgram::block_forward(Graph& graph, const Var& x, const BlockSpec& share) const {
   return TeBlock(graph, shape_).forward(x, share);
 }

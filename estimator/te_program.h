@@ -24,7 +24,6 @@ class TeProgram : public TapeProgram {
 
  private:
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
-  Var given(Graph& graph, const char* name) const override;
   Tensor dropout_mask() const;  ///< of the embedding
 
   tape::TensorRanks ranks_;

@@ -43,10 +43,6 @@ Tensor TorchProgram::boundary() const {
   return {"hidden states", bytes_of(shape_.modules.stream) * shape_.local_tokens() * shape_.hidden};
 }
 
-Var TorchProgram::given(Graph& graph, const char* name) const {
-  return graph.given(name, shape_.local_tokens() * shape_.hidden, shape_.modules.stream, true);
-}
-
 Var TorchProgram::block_forward(Graph& graph, const Var& x, const BlockSpec& share) const {
   return TorchBlock(graph, shape_, share).forward(x);
 }
@@ -97,8 +93,7 @@ StepProgram::Head TorchProgram::head(const BlockSpec& last) const {
   Var loss = loss_of(graph, shape_, pred);
   pred = {};
   graph.record(chunk.backward);
-  Var gradient = graph.make("d_loss", 1, DType::fp32);
-  Graph::keep(graph.backward(std::move(loss), std::move(gradient), leaf));
+  go_back(graph, std::move(loss), leaf);
   gradients.clear();
   head.chunks = {chunk};
   return head;

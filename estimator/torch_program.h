@@ -21,7 +21,7 @@ class TorchProgram : public TapeProgram {
 
  private:
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
-  Var given(Graph& graph, const char* name) const override;
+  DType stream() const override { return shape_.modules.stream; }
   bool holds_output() const override { return false; }
   Var logits(Graph& graph, const Var& normed) const;
 };

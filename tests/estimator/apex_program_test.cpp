@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/net_bytes.h"
+
 namespace planwright::estimator {
 namespace {
 
@@ -36,14 +38,7 @@ StepShape shape_of(std::int64_t tp = 1) {
   return shape;
 }
 
-std::int64_t net(const Script& script) {
-  std::int64_t bytes = 0;
-  for (const Event& event : script.events()) {
-    if (event.kind == Event::Kind::make) bytes += event.bytes;
-    if (event.kind == Event::Kind::drop) bytes -= event.bytes;
-  }
-  return bytes;
-}
+using testing::net;
 
 std::int64_t state_of(const StepShape& shape) {
   return net(ApexProgram(shape).block(Turn::forward_kept, true, gpt_block()));

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/hf_program.h"
+#include "tests/support/net_bytes.h"
 
 /// What a block keeps for its backward, against closed forms.
 namespace planwright::estimator {
@@ -27,13 +28,7 @@ StepShape half_precision(AttentionKernel attention = AttentionKernel::flash) {
   return s;
 }
 
-std::int64_t net(const Script& script) {
-  std::int64_t bytes = 0;
-  for (const Event& event : script.events()) {
-    bytes += event.kind == Event::Kind::make ? event.bytes : -event.bytes;
-  }
-  return bytes;
-}
+using testing::net;
 
 /// Kept beside the block's output, its input included, which is as large as that.
 std::int64_t kept(const StepShape& shape, const BlockSpec& block) {

@@ -6,20 +6,14 @@
 #include <vector>
 
 #include "estimator/kernel_script.h"
+#include "tests/support/net_bytes.h"
 
 namespace planwright::estimator {
 namespace {
 
 using Turn = StepProgram::Turn;
 
-std::int64_t net(const Script& script) {
-  std::int64_t bytes = 0;
-  for (const Event& event : script.events()) {
-    if (event.kind == Event::Kind::call) continue;
-    bytes += event.kind == Event::Kind::make ? event.bytes : -event.bytes;
-  }
-  return bytes;
-}
+using testing::net;
 
 BlockSpec block_of(bool llama) {
   BlockSpec block{.heads = 4, .kv_heads = 4, .head_dim = 16, .ffn = 96, .qkv_bias = !llama};

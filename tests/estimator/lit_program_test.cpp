@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/net_bytes.h"
+
 namespace planwright::estimator {
 namespace {
 
@@ -10,13 +12,7 @@ using Turn = StepProgram::Turn;
 constexpr std::int64_t kSeq = 320, kBatch = 2, kHidden = 64, kFfn = 96, kVocab = 500;
 constexpr std::int64_t kRows = kSeq * kBatch;
 
-std::int64_t net(const Script& script) {
-  std::int64_t bytes = 0;
-  for (const Event& event : script.events()) {
-    bytes += event.kind == Event::Kind::make ? event.bytes : -event.bytes;
-  }
-  return bytes;
-}
+using testing::net;
 
 BlockSpec llama_block(std::int64_t kv_heads) {
   return {.heads = 4,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/support/net_bytes.h"
+
 namespace planwright::estimator {
 namespace {
 
@@ -42,15 +44,7 @@ StepShape shape_of() {
   return shape;
 }
 
-/// Bytes that are there after the script and were not before.
-std::int64_t net(const Script& script) {
-  std::int64_t bytes = 0;
-  for (const Event& event : script.events()) {
-    if (event.kind == Event::Kind::make) bytes += event.bytes;
-    if (event.kind == Event::Kind::drop) bytes -= event.bytes;
-  }
-  return bytes;
-}
+using testing::net;
 
 using Turn = StepProgram::Turn;
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/support/net_bytes.h"
+
 namespace planwright::estimator {
 namespace {
 
@@ -54,13 +56,7 @@ std::vector<Case> cases(bool saves_ops) {
   return all;
 }
 
-std::int64_t net(const Script& script) {
-  std::int64_t bytes = 0;
-  for (const Event& event : script.events()) {
-    bytes += event.kind == Event::Kind::make ? event.bytes : -event.bytes;
-  }
-  return bytes;
-}
+using testing::net;
 
 std::int64_t most(const Script& script, Account account) {
   std::int64_t live = 0, most = 0;

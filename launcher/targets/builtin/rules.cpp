@@ -7,6 +7,7 @@
 #include "estimator/spec/error.h"
 #include "estimator/spec/model_features.h"
 #include "estimator/spec/recompute_rules.h"
+#include "launcher/targets/shared/dimensions.h"
 
 namespace planwright::targets::builtin {
 namespace {
@@ -38,12 +39,7 @@ bool on_cuda(const Problem& problem) { return problem.cluster.device.kind == Dev
 
 std::vector<Rule> tensor_rules() {
   return {
-      {"tp_divides_heads",
-       [](const Problem& p, const Candidate& c) {
-         return p.model.any_block([&](const BlockSpec& b) { return b.heads % c.tp != 0; });
-       },
-       "tp {tp} does not divide the model's {heads} heads", "use a --tp that divides {heads}",
-       kRuntime},
+      tp_divides_heads(kRuntime),
       {"tp_divides_kv_heads",
        [](const Problem& p, const Candidate& c) {
          return p.model.any_block([&](const BlockSpec& b) { return b.kv_heads % c.tp != 0; });

@@ -46,12 +46,7 @@ bool divides_widths(const BlockSpec& block, const Candidate& c) {
 
 std::vector<Rule> tensor_rules() {
   return {
-      {"tp_divides_heads",
-       [](const Problem& p, const Candidate& c) {
-         return p.model.any_block([&](const BlockSpec& b) { return b.heads % c.tp != 0; });
-       },
-       "tp {tp} does not divide the model's {heads} heads", "use a --tp that divides {heads}",
-       kConfig},
+      tp_divides_heads(kConfig),
       {"tp_divides_kv_heads",
        [](const Problem& p, const Candidate& c) {
          return p.model.any_block([&](const BlockSpec& b) {

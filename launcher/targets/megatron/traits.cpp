@@ -9,6 +9,7 @@
 #include "launcher/targets/megatron/log.h"
 #include "launcher/targets/megatron/rules.h"
 #include "launcher/targets/shared/estimable.h"
+#include "launcher/targets/shared/megatron_family.h"
 #include "launcher/targets/shared/stand_in.h"
 
 namespace planwright::targets::megatron {
@@ -63,28 +64,6 @@ std::vector<Holding> holdings() {
   };
 }
 
-/// megatron/training/arguments.py: gradients of bf16 are summed and reduced in fp32, those of fp16
-/// in fp16.
-std::optional<PrecisionRecipe> recipe(Precision precision) {
-  using enum DType;
-  switch (precision) {
-    case Precision::fp32:
-      return PrecisionRecipe{};
-    case Precision::bf16:
-      return PrecisionRecipe{bf16, bf16, fp32, fp32, fp32, {}};
-    case Precision::fp16:
-      return PrecisionRecipe{fp16, fp16, fp16, fp32, fp32, {}};
-    default:
-      return std::nullopt;
-  }
-}
-
-/// megatron/training/tokenizer, --make-vocab-size-divisible-by: a multiple of 128 on each rank.
-std::int64_t padded_vocab(std::int64_t vocab, const Candidate& c) {
-  const std::int64_t multiple = std::int64_t{128} * c.tp;
-  return (vocab + multiple - 1) / multiple * multiple;
-}
-
 /// What can be written and not yet estimated is not among the values.
 SupportedAxes axes() {
   SupportedAxes axes;
@@ -118,12 +97,13 @@ TargetTraits make_traits() {
                          estimable_layouts(),
                          estimable_optimizers({OptimizerKind::adamw}),
                          recompute_rules(kBlock),
-                         {estimable_types(recipe, true)}});
+                         {estimable_types(megatron_recipe, true)}});
   traits.knobs = emitted_knobs();
   traits.axes = axes();
   traits.kernels = [](DeviceKind) { return KernelSet::transformer_engine; };
-  traits.recipe = recipe;
-  traits.padded_vocab = padded_vocab;
+  // megatron/training/arguments.py, and tokenizer: --make-vocab-size-divisible-by.
+  traits.recipe = megatron_recipe;
+  traits.padded_vocab = megatron_padded_vocab;
   traits.experts_apart = true;
   traits.exchange = exchange;
   traits.te_modules = te_modules;

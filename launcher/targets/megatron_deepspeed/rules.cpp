@@ -17,12 +17,7 @@ constexpr const char* kBf16 = "microsoft/DeepSpeed deepspeed/runtime/bf16_optimi
 
 std::vector<Rule> tensor_rules() {
   return {
-      {"tp_divides_heads",
-       [](const Problem& p, const Candidate& c) {
-         return p.model.any_block([&](const BlockSpec& b) { return b.heads % c.tp != 0; });
-       },
-       "tp {tp} does not divide the model's {heads} heads", "use a --tp that divides {heads}",
-       kModel},
+      tp_divides_heads(kModel),
       {"tp_divides_widths",
        [](const Problem& p, const Candidate& c) {
          return p.model.any_block([&](const BlockSpec& b) { return b.ffn % c.tp != 0; });

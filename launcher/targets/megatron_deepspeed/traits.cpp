@@ -8,6 +8,7 @@
 #include "launcher/targets/megatron_deepspeed/log.h"
 #include "launcher/targets/megatron_deepspeed/rules.h"
 #include "launcher/targets/shared/estimable.h"
+#include "launcher/targets/shared/megatron_family.h"
 #include "launcher/targets/shared/stand_in.h"
 
 namespace planwright::targets::megatron_deepspeed {
@@ -17,27 +18,6 @@ constexpr const char* kBlocks = "estimator/apex_block.h";
 constexpr const char* kPipeModule =
     "microsoft/DeepSpeed deepspeed/runtime/pipe/module.py @ v0.5.10, "
     "activation_checkpoint_interval";
-
-/// fp16's gradients are summed and reduced as they are made; bf16's in fp32.
-std::optional<PrecisionRecipe> recipe(Precision precision) {
-  using enum DType;
-  switch (precision) {
-    case Precision::fp32:
-      return PrecisionRecipe{};
-    case Precision::bf16:
-      return PrecisionRecipe{bf16, bf16, fp32, fp32, fp32, {}};
-    case Precision::fp16:
-      return PrecisionRecipe{fp16, fp16, fp16, fp32, fp32, {}};
-    default:
-      return std::nullopt;
-  }
-}
-
-/// megatron/tokenizer/tokenizer.py, _vocab_size_with_padding: a multiple of 128 on each rank.
-std::int64_t padded_vocab(std::int64_t vocab, const Candidate& c) {
-  const std::int64_t multiple = std::int64_t{128} * c.tp;
-  return (vocab + multiple - 1) / multiple * multiple;
-}
 
 /// The engine reduces when all micro-batches are done, and waits for it.
 Sharding sharding(const Problem& problem, const Candidate& c) {
@@ -63,10 +43,11 @@ TargetTraits make_traits() {
   traits.rules = joined({emit_rules(),
                          estimate_rules({}, kBlocks),
                          recompute_rules(kPipeModule),
-                         {estimable_types(recipe, true)}});
+                         {estimable_types(megatron_recipe, true)}});
   traits.axes = axes();
-  traits.recipe = recipe;
-  traits.padded_vocab = padded_vocab;
+  // megatron/arguments.py, and tokenizer/tokenizer.py: _vocab_size_with_padding.
+  traits.recipe = megatron_recipe;
+  traits.padded_vocab = megatron_padded_vocab;
   traits.kernels = [](DeviceKind kind) {
     return kind == DeviceKind::cuda ? KernelSet::apex : KernelSet::composed;
   };

@@ -69,13 +69,7 @@ std::vector<Rule> model_rules() {
 
 std::vector<Rule> tensor_rules() {
   return {
-      {"tp_divides_heads",
-       [](const Problem& p, const Candidate& c) {
-         return p.model.any_block(
-             [&](const BlockSpec& b) { return b.heads % c.tp != 0 || b.kv_heads % c.tp != 0; });
-       },
-       "tp {tp} does not divide the model's {heads} heads and {kv_heads} key/value heads",
-       "use a --tp that divides both", kLlama},
+      tp_divides_all_heads(kLlama),
       {"tp_divides_mlp",
        [](const Problem& p, const Candidate& c) {
          return p.model.any_block([&](const BlockSpec& b) { return b.ffn % c.tp != 0; });

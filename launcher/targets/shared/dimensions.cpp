@@ -111,6 +111,25 @@ Rule no_adapters(const std::string& source) {
           "use --job finetune, or target hf-trainer, accelerate or builtin", source};
 }
 
+Rule tp_divides_heads(const std::string& source) {
+  return {"tp_divides_heads",
+          [](const Problem& p, const Candidate& c) {
+            return p.model.any_block([&](const BlockSpec& b) { return b.heads % c.tp != 0; });
+          },
+          "tp {tp} does not divide the model's {heads} heads", "use a --tp that divides {heads}",
+          source};
+}
+
+Rule tp_divides_all_heads(const std::string& source) {
+  return {"tp_divides_heads",
+          [](const Problem& p, const Candidate& c) {
+            return p.model.any_block(
+                [&](const BlockSpec& b) { return b.heads % c.tp != 0 || b.kv_heads % c.tp != 0; });
+          },
+          "tp {tp} does not divide the model's {heads} heads and {kv_heads} key/value heads",
+          "use a --tp that divides both", source};
+}
+
 Rule no_zero_one(const std::string& source) {
   return {"no_zero_one", [](const Problem&, const Candidate& c) { return c.zero == 1; },
           "zero 1 has no form in target {target}, which shards gradients with the optimizer",

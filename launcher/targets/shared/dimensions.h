@@ -21,6 +21,9 @@ Rule equal_stages(const std::string& source);  ///< per-stage plans
 Rule stages_alike(const std::string& source);
 Rule stages_hold_the_model(const std::string& source);
 Rule no_adapters(const std::string& source);
+/// tp gives each rank as many heads; the second has as many key/value heads, too.
+Rule tp_divides_heads(const std::string& source);
+Rule tp_divides_all_heads(const std::string& source);
 /// ZeRO 1 shards the optimizer's states alone.
 Rule no_zero_one(const std::string& source);
 

@@ -51,13 +51,7 @@ std::vector<Rule> model_rules() {
 
 std::vector<Rule> tensor_rules() {
   return {
-      {"tp_divides_heads",
-       [](const Problem& p, const Candidate& c) {
-         return p.model.any_block(
-             [&](const BlockSpec& b) { return b.heads % c.tp != 0 || b.kv_heads % c.tp != 0; });
-       },
-       "tp {tp} does not divide the model's {heads} heads and {kv_heads} key/value heads",
-       "use a --tp that divides both", kParallelize},
+      tp_divides_all_heads(kParallelize),
       {"sequence_parallel_with_tp",
        [](const Problem& p, const Candidate& c) {
          return is_python_generation(p) ? c.sp && c.tp == 1 : c.sp != (c.tp > 1);
