@@ -44,7 +44,13 @@ ActivationOffload activation_offload(const Problem&, const Candidate&) {
 
 std::vector<Rule> estimable_activations() {
   return {
-      offloads_inputs_only("what this version can estimate of trl", kActivations),
+      {"estimates_offload_of_inputs",
+       [](const Problem&, const Candidate& c) {
+         return c.offload.activations && c.recompute.kind != RecomputeKind::full;
+       },
+       "without recomputation trl offloads what every operator saves, which this version cannot "
+       "estimate: recompute {recompute}",
+       "use --recompute full, or --offload without activations", kActivations},
       {"estimates_offload_of_checkpoint",
        [](const Problem&, const Candidate& c) {
          return c.offload.activations && checkpoints_reentrantly(c);
