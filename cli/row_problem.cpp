@@ -369,6 +369,12 @@ std::string target_of(const MeasuredRow& row) {
   return meaning("framework", row.text("framework"));
 }
 
+std::optional<std::size_t> stage_meant(PeakOf peak_of, const Candidate& candidate) {
+  if (peak_of == PeakOf::first) return 0;
+  if (peak_of == PeakOf::last) return static_cast<std::size_t>(candidate.pp) - 1;
+  return std::nullopt;
+}
+
 RowProblem problem_of(const MeasuredRow& row) {
   if (!row.says("framework")) refuse_missing("framework");
   const Setting target{target_of(row), "", "framework"};
