@@ -359,10 +359,11 @@ TEST(RowProblem, TakesADialectsDefaults) {
                            "positions learned", "biases 1", "hidden_dropout 0.1"}) {
     EXPECT_TRUE(assumes(made, what)) << what;
   }
-  EXPECT_EQ(testing::fault_of([] {
-              problem_with(golden_with({{"tp", "16"}}));
-            }).rule,
-            "missing column: n_gpus");
+  const auto rule_of = [](const Cells& cells) {
+    return testing::fault_of([&] { problem_with(golden_with(cells)); }).rule;
+  };
+  EXPECT_EQ(rule_of({{"tp", "16"}}), "missing column: n_gpus");
+  EXPECT_EQ(rule_of({{"experts", "16"}, {"topk", "2"}, {"ep", "16"}}), "missing column: n_gpus");
 }
 
 TEST(RowModel, IsAsWideAsItsFrameworkMakesIt) {
