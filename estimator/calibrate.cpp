@@ -109,7 +109,7 @@ struct Residuals {
     const ClusterSpec& cluster = *clusters[fact.trial];
     if (fact.what == Fact::What::time) return log(time_terms(q, cluster, values).total());
     if (fact.what == Fact::What::states) return log(state_bytes(q, values));
-    const PeakTerms<T> peak = peak_of(fact, q, values);
+    const PeakTerms<T> peak = at_instant(peak_of(fact, q, plain_values(values)), values);
     if (fact.what == Fact::What::allocated) return log(peak.allocated);
     const StageQuantities& stage = q.stages[peak.stage];
     if (fact.what == Fact::What::reserved) {
@@ -119,13 +119,14 @@ struct Residuals {
         device_bytes(stage, peak.allocated, cluster.devices() > 1 ? q.communicators : 0, values));
   }
 
-  template <class T>
-  static PeakTerms<T> peak_of(const Fact& fact, const Quantities& q, const Values<T>& values) {
+  static PeakTerms<double> peak_of(const Fact& fact, const Quantities& q,
+                                   const Values<double>& values) {
     if (!fact.stage) return peak_terms(q, values);
     const StageQuantities& stage = q.stages.at(*fact.stage);
-    PeakTerms<T> peak = fact.phase ? phase_peak(stage.phases[static_cast<std::size_t>(*fact.phase)],
-                                                values, fact.in_product)
-                                   : stage_peak(stage, values);
+    PeakTerms<double> peak = fact.phase
+                                 ? phase_peak(stage.phases[static_cast<std::size_t>(*fact.phase)],
+                                              values, fact.in_product)
+                                 : stage_peak(stage, values);
     peak.stage = *fact.stage;
     return peak;
   }
