@@ -179,6 +179,17 @@ TEST(RowProblem, TakesTheJobFromTheAdapters) {
   EXPECT_EQ(spec_with(all).model.lora.targets.size(), 7u);
 }
 
+/// peft's preparation of a quantised model turns checkpointing on.
+TEST(RowProblem, RecomputesWhereAQuantisedModelIsPrepared) {
+  Cells cells{
+      {"framework", "hf-trainer"}, {"zero", "0"}, {"lora_rank", "16"}, {"lora_targets", "q"}};
+  EXPECT_EQ(candidate_with(cells).recompute.kind, RecomputeKind::none);
+  cells["quant"] = "nf4";
+  EXPECT_EQ(candidate_with(cells).recompute.kind, RecomputeKind::full);
+  cells["recompute"] = "none";
+  EXPECT_EQ(candidate_with(cells).recompute.kind, RecomputeKind::none);
+}
+
 TEST(RowProblem, TakesTypesThatTheTargetMayHaveAlready) {
   EXPECT_EQ(spec_with({{"grad_dtype", "float32"}}).workload.recipe.gradient, DType::fp32);
   const PrecisionRecipe usual = spec_with({}).workload.recipe;
