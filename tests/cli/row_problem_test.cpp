@@ -410,6 +410,16 @@ TEST(RowProblem, KnowsRecipesAroundMegatron) {
   EXPECT_TRUE(assumes(made, "grad_dtype bf16"));
 }
 
+/// MPT has no dropout, and its loss is flash-attn's.
+TEST(RowProblem, KnowsModelsInComposersFsdp) {
+  const Cells foundry{{"framework", "llm-foundry (composer FSDP)"}, {"act", "gelu"}};
+  const cli::RowProblem made = problem_with(foundry);
+  EXPECT_EQ(made.one.input.traits().name, "fsdp");
+  EXPECT_EQ(made.one.candidate.loss, LossKernel::fused);
+  EXPECT_EQ(made.one.input.problem.workload.hidden_dropout, 0);
+  EXPECT_TRUE(assumes(made, "knobs fused_loss=flash_attn"));
+}
+
 TEST(RowProblem, HasTheDropoutOfTheModelThatIsKnownForTheActivation) {
   const auto dropout = [](const char* framework, const char* act) {
     return spec_with({{"framework", framework}, {"act", act}}).workload.attention_dropout;
