@@ -400,6 +400,12 @@ TEST(RowProblem, DividesExpertsAsItsFrameworkDoes) {
   EXPECT_FALSE(made.one.input.problem.model.block(0).mlp_bias);
 }
 
+TEST(RowProblem, TiesTheHeadAsItsFrameworkDoes) {
+  const Cells untold{{"framework", "megatron"}, {"zero", "1"}, {"tied", ""}};
+  EXPECT_TRUE(model_with(untold).tied_embeddings);
+  EXPECT_EQ(testing::fault_of([] { problem_with({{"tied", ""}}); }).rule, "missing column: tied");
+}
+
 TEST(RowProblem, KnowsRecipesAroundMegatron) {
   const Cells nemo{{"framework", "nemo 2.0"}, {"zero", ""}, {"tp", "2"}};
   const cli::RowProblem made = problem_with(nemo);
