@@ -76,7 +76,7 @@ SupportedAxes axes() {
   axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
   axes.loss = {LossKernel::plain, LossKernel::fused};
   axes.offload = {Offload{}, {.activations = true}};
-  axes.vpp = {1, 2, 3, 4};
+  axes.vpp = {1, 2, 3, 4, 5, 6, 8, 10, 12};
   axes.schedule = {Schedule::one_f_one_b, Schedule::interleaved};
   for (const char* axis : {"hsdp", "offload"}) {
     axes.fixes[axis] = "leave it out: it can be written, but this version cannot estimate it";
