@@ -444,6 +444,7 @@ std::vector<Kind> kinds() {
        {zero(0),
         zero(1, full),
         zero(1) + replicas(2),
+        zero(1) + offload("activations"),
         zero(1) + knob("overlap_grad_reduce", "off"),
         zero(1, full, 2) + ranks(2) + sp(),
         zero(1) + ranks(2),
