@@ -81,11 +81,13 @@ StepProgram::Head HfProgram::head(const BlockSpec& last) const {
   std::vector<Var> gradients;
   collect(graph, gradients);
   graph.record(head.before);
+  graph.copies_saved = shape_.activations.copies_head;
   Var x = given(graph, "x");
   const Var leaf{.elements = x.elements, .maker = x.maker};
   Var normed = HfBlock(graph, shape_, last).norm(x, shape_.hidden);
   x = {};
   graph.record(chunk.forward);
+  graph.copies_saved = false;  // of the product
   Var loss;
   if (shape_.loss == LossKernel::chunked) {
     loss = hf_chunked_loss(graph, shape_, normed);
@@ -94,6 +96,7 @@ StepProgram::Head HfProgram::head(const BlockSpec& last) const {
     HfLogits logits = hf_logits(graph, shape_, normed);
     logits.logits = logits.held = going_back_in(graph, logits.logits, chunk.product_backward);
     graph.record(chunk.loss);
+    graph.copies_saved = shape_.activations.copies_head;
     loss = hf_loss(graph, shape_, std::move(logits));
   }
   for (std::int64_t i = 0; i < shape_.dropped_blocks; ++i) chunk.loss.drop(cache(last));

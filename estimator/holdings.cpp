@@ -1,13 +1,13 @@
 #include "estimator/holdings.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "estimator/page_locked.h"
 #include "estimator/spec/factored_moments.h"
 #include "estimator/spec/rank_grid.h"
 
@@ -188,12 +188,6 @@ Bytes bytes_of(const Holding& holding, const Problem& problem, const TargetTrait
   std::int64_t elements = elements_of(holding, problem, traits, candidate, layouts);
   if (holding.at_most > 0) elements = std::min(elements, holding.at_most);
   return Bytes{elements * bytes_each(holding, problem)};
-}
-
-/// Source: pytorch aten/src/ATen/core/CachingHostAllocator.h, allocate @ v2.11.0.
-std::int64_t page_locked(std::int64_t bytes) {
-  if (bytes == 0) return 0;
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
 }
 
 /// Tensors that are page-locked one by one.

@@ -1,5 +1,9 @@
 #include "estimator/liveness.h"
 
+#include <algorithm>
+
+#include "estimator/page_locked.h"
+
 namespace planwright::estimator {
 
 Script& Script::make(const Tensor& tensor) {
@@ -22,6 +26,21 @@ Script& Script::call(const char* name, std::int64_t workspace, bool scratch) {
   return *this;
 }
 
+Script& Script::send(const Tensor& tensor) {
+  events_.push_back({Event::Kind::send, tensor.name, tensor.account, tensor.bytes, false});
+  return *this;
+}
+
+Script& Script::fetch(const Tensor& tensor) {
+  events_.push_back({Event::Kind::fetch, tensor.name, tensor.account, tensor.bytes, false});
+  return *this;
+}
+
+Script& Script::forget(const Tensor& tensor) {
+  events_.push_back({Event::Kind::forget, tensor.name, tensor.account, tensor.bytes, false});
+  return *this;
+}
+
 Script& Script::append(const Script& other) {
   events_.insert(events_.end(), other.events_.begin(), other.events_.end());
   return *this;
@@ -36,7 +55,11 @@ void Simulator::run(const Script& script) {
   for (const Event& event : script.events()) step(event);
 }
 
-void Simulator::skip(const Ledger& before, std::int64_t rounds) {
+void Simulator::skip(const Ledger& before, const HostCopies& copies_before, std::int64_t rounds) {
+  copies_.here += (copies_.here - copies_before.here) * rounds;
+  copies_.sent += (copies_.sent - copies_before.sent) * rounds;
+  copies_.fetched += (copies_.fetched - copies_before.fetched) * rounds;
+  copies_.most = std::max(copies_.most, copies_.here);
   total_ = 0;
   for (std::size_t i = 0; i < live_.bytes.size(); ++i) {
     live_.bytes[i] += (live_.bytes[i] - before.bytes[i]) * rounds;
@@ -61,7 +84,20 @@ void Simulator::step(const Event& event) {
       return;
     case Event::Kind::call:
       return look(event.bytes, event.scratch);
+    case Event::Kind::send:
+    case Event::Kind::fetch:
+    case Event::Kind::forget:
+      return copy(event);
   }
+}
+
+void Simulator::copy(const Event& event) {
+  const std::int64_t taken = page_locks_ ? page_locked(event.bytes) : event.bytes;
+  const bool comes = event.kind == Event::Kind::send;
+  copies_.here += comes ? taken : -taken;
+  copies_.most = std::max(copies_.most, copies_.here);
+  if (comes) copies_.sent += event.bytes;
+  if (event.kind == Event::Kind::fetch) copies_.fetched += event.bytes;
 }
 
 void Simulator::look(std::int64_t workspace, bool scratch) {

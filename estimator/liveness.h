@@ -20,10 +20,13 @@ struct Tensor {
 
 struct Event {
   enum class Kind {
-    make,  ///< a tensor is allocated
-    drop,  ///< a tensor is released
-    into,  ///< what `name` says is written into the storage of a live tensor; nothing is allocated
-    call,  ///< an operator runs and has `bytes` of workspace until it returns
+    make,   ///< a tensor is allocated
+    drop,   ///< a tensor is released
+    into,   ///< what `name` says is written into the storage of a live tensor; nothing is allocated
+    call,   ///< an operator runs and has `bytes` of workspace until it returns
+    send,   ///< a live tensor is copied to the host's memory, where the copy stays until it is
+    fetch,  ///< copied back to a tensor that has been allocated for it, or
+    forget,  ///< goes, because the tensor is still there
   };
   Kind kind = Kind::make;
   const char* name = "";
@@ -39,6 +42,9 @@ class Script {
   Script& drop(const Tensor& tensor);
   Script& into(const Tensor& storage, const char* name);
   Script& call(const char* name, std::int64_t workspace, bool scratch);
+  Script& send(const Tensor& tensor);
+  Script& fetch(const Tensor& tensor);
+  Script& forget(const Tensor& tensor);
   Script& append(const Script& other);
 
   const std::vector<Event>& events() const { return events_; }
@@ -54,6 +60,13 @@ struct Peaks {
   bool operator==(const Peaks&) const = default;
 };
 
+/// Copies of tensors in the host's memory: bytes that they take there, now and at most, and bytes
+/// that have gone there and come back.
+struct HostCopies {
+  std::int64_t here = 0, most = 0, sent = 0, fetched = 0;
+  bool operator==(const HostCopies&) const = default;
+};
+
 /// A tensor that a script makes, and what is alive just after it.
 struct Instant {
   const char* name = "";
@@ -66,6 +79,9 @@ struct Instant {
 /// Runs scripts from an empty device and keeps the peaks of each phase.
 class Simulator {
  public:
+  /// `page_locks`: copies on the host are in page-locked memory.
+  explicit Simulator(bool page_locks = false) : page_locks_(page_locks) {}
+
   /// What comes belongs to `phase`; what is alive now is an instant of it.
   void enter(Phase phase);
   void run(const Script& script);
@@ -76,10 +92,11 @@ class Simulator {
   void repeat(std::int64_t count, const Body& body) {
     if (count < 1) return;
     const Ledger before = live_;
+    const HostCopies copies_before = copies_;
     body();
     if (count == 1) return;
     if (timeline_ == nullptr) {
-      skip(before, count - 2);
+      skip(before, copies_before, count - 2);
       return body();
     }
     for (std::int64_t round = 1; round < count; ++round) body();
@@ -89,6 +106,7 @@ class Simulator {
   void keep_timeline(std::vector<Instant>* timeline) { timeline_ = timeline; }
 
   const Ledger& live() const { return live_; }
+  const HostCopies& copies() const { return copies_; }
   const Peaks& peaks(Phase phase) const { return at(phase).peaks; }
 
  private:
@@ -100,10 +118,13 @@ class Simulator {
   void step(const Event& event);
   void look(std::int64_t workspace, bool scratch);
   /// As if what was alive went from `before` to now `rounds` times more.
-  void skip(const Ledger& before, std::int64_t rounds);
+  void skip(const Ledger& before, const HostCopies& copies_before, std::int64_t rounds);
+  void copy(const Event& event);
   const PhasePeaks& at(Phase phase) const { return phases_[static_cast<std::size_t>(phase)]; }
 
+  bool page_locks_;
   Ledger live_;
+  HostCopies copies_;
   std::int64_t total_ = 0;
   Phase phase_ = Phase::load;
   std::vector<Instant>* timeline_ = nullptr;

@@ -52,6 +52,13 @@ void add_offload(StageQuantities& q, const OffloadedStage& stage) {
   q.optimizer_bytes = q.optimizer_launches = 0;
 }
 
+void add_activations(OffloadQuantities& offload, const ActivationOffload& activations,
+                     const HostCopies& copies) {
+  offload.held += Bytes{copies.most};
+  const auto moved = static_cast<double>(copies.sent + copies.fetched);
+  (activations.beside ? offload.moved : offload.waited) += moved;
+}
+
 Bytes fullest_host(const Problem& problem, const Candidate& candidate,
                    const std::vector<StageQuantities>& stages) {
   const bool none = std::none_of(stages.begin(), stages.end(),

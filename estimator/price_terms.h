@@ -84,11 +84,12 @@ struct StageTime {
   T step() const { return step_compute + step_communication + optimizer + step_offload; }
 };
 
-/// Over PCIe beside the passes, and once per step by itself; then the host steps.
+/// Over PCIe beside the passes or between them, and once per step by itself; then the host steps.
 template <class T>
 void add_offload_time(const OffloadQuantities& o, const Values<T>& v, StageTime<T>& time) {
   const T moved = o.moved * v[Term::state_factor] / v[Term::host_link];
-  time.offload = exposed(moved, T(time.compute + time.recompute), v);
+  time.offload = exposed(moved, T(time.compute + time.recompute), v) +
+                 o.waited * v[Term::state_factor] / v[Term::host_link];
   time.step_offload = o.moved_each_step * v[Term::state_factor] / v[Term::host_link];
   time.optimizer += o.optimizer_bytes * v[Term::state_factor] / v[Term::host_optimizer_rate];
 }

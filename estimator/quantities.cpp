@@ -43,12 +43,13 @@ struct StageKey {
   std::array<Bytes, kWordCount<Account>> with_gradients{};
   HfModules modules{};
   TeModules te{};
+  ActivationOffload activations{};
 
   auto tie() const {
     return std::tie(stage, stages, first_layer, layers, tp, vpp, cp, ep, etp, micro_batch, sp,
                     schedule, micro_batches, recompute.kind, recompute.k, attention, loss, sharding,
                     overlap, ranks, bucket_elements, growing, with_gradients, modules, te, exchange,
-                    keeps_gathered);
+                    keeps_gathered, activations);
   }
   bool operator<(const StageKey& other) const { return tie() < other.tie(); }
 };
@@ -79,6 +80,7 @@ LayoutKey layout_key(const ModelPart& part, int ranks) {
 struct StageRow {
   std::array<Peaks, kWordCount<Phase>> peaks;
   Work forward, backward, recompute, head;
+  HostCopies copies;
 };
 
 void require(bool expressed, const char* axis) {
@@ -87,7 +89,7 @@ void require(bool expressed, const char* axis) {
   }
 }
 
-void require_expressed(const Candidate& c, KernelSet kernels) {
+void require_expressed(const Candidate& c, const TargetTraits& traits, KernelSet kernels) {
   const bool spreads = kernels == KernelSet::transformer_engine;
   require(spreads || (c.vpp == 1 && c.cp == 1 && c.ep == 1 && c.etp == 1), "layout");
   require(c.tp >= 1 && c.pp >= 1 && c.hsdp >= 1 && c.dp % c.hsdp == 0, "layout");
@@ -99,12 +101,13 @@ void require_expressed(const Candidate& c, KernelSet kernels) {
   const bool saves = kernels == KernelSet::torch_modules;
   require(c.recompute.kind != RecomputeKind::op || saves, "recompute");
   require(c.recompute.modules.empty(), "recompute");
-  require(!c.offload.activations, "offload");
+  require(!c.offload.activations || traits.activation_offload, "offload");
 }
 
 StageRow stage_row(const StageStep& step) {
   StageRow row;
   row.peaks = stage_peaks(step);
+  row.copies = stage_copies(step);
   const auto block = [&](std::int64_t layer) -> const BlockSpec& {
     return step.model.block(step.part.first_layer + layer);
   };
@@ -305,7 +308,8 @@ struct QuantityTable::Rows {
                  .growing = step.growing,
                  .with_gradients = step.with_gradients.bytes,
                  .modules = step.shape.modules,
-                 .te = step.shape.te};
+                 .te = step.shape.te,
+                 .activations = step.shape.activations};
     if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
       key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp * (c.vpp > 1 ? 3 : 1) + 2);
     }
@@ -343,6 +347,7 @@ struct QuantityTable::Rows {
         static_cast<double>(flat.shard_numel()) * optimizer_bytes_each(problem.workload);
     q.optimizer_launches = static_cast<double>(flat.buckets.size());
     add_offload(q, {problem, traits, c, both, sharding});
+    add_activations(q.offload, step.shape.activations, row.copies);
     add_messages(q, {problem, c, part, step.shape, flat, both.frozen,
                      traits.transport(problem.cluster.device.kind), traits.overlaps(c), sharding});
     return q;
@@ -364,7 +369,7 @@ const Problem& QuantityTable::problem() const { return rows_->problem; }
 const TargetTraits& QuantityTable::traits() const { return rows_->traits; }
 
 Quantities QuantityTable::quantify(const Candidate& candidate) {
-  require_expressed(candidate, rows_->traits.kernels(problem().cluster.device.kind));
+  require_expressed(candidate, rows_->traits, rows_->traits.kernels(problem().cluster.device.kind));
   const Problem& problem = rows_->problem;
   Quantities q;
   const Candidate staged = with_stages(candidate, rows_->padded(candidate).model, rows_->traits);

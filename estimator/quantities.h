@@ -58,7 +58,8 @@ struct Messages {
 /// What a rank keeps in its host's memory, and what goes to and fro.
 struct OffloadQuantities {
   Bytes held{};
-  double moved = 0;            ///< bytes, of one micro-batch
+  double moved = 0;            ///< bytes, of one micro-batch, beside its passes,
+  double waited = 0;           ///< and those that the passes wait for
   double moved_each_step = 0;  ///< bytes, once per step
   double optimizer_bytes = 0;  ///< read and written by the optimizer on the host, per step
 

@@ -19,6 +19,13 @@ namespace {
 /// Micro-batches come in rounds of as many as there are stages. With two the pipeline is full.
 constexpr int kRoundsShown = 3;
 
+/// What becomes of inputs of blocks that are run again, around a turn.
+struct InputCopies {
+  int sent = 0, dropped = 0;                ///< behind it
+  bool forgotten = false, fetched = false;  ///< before it
+  bool operator==(const InputCopies&) const = default;
+};
+
 /// A block's turn, forwards or backwards, as far as its bytes depend on it.
 struct Turn {
   using Kind = StepProgram::Turn;
@@ -28,13 +35,16 @@ struct Turn {
   const UnitWindows* own;
   const UnitWindows* next;  ///< whose parameters are gathered meanwhile; null: nobody's
   int holds = 0;  ///< tensors like its input that are there from its backward to the last one
+  InputCopies inputs{};
+  bool stays = false;  ///< nothing of it is offloaded
 
   bool looks_like(const Turn& other) const {
     const auto same = [](const UnitWindows* a, const UnitWindows* b) {
       return a == b || (a != nullptr && b != nullptr && *a == *b);
     };
     return kind == other.kind && keeps_input == other.keeps_input && block == other.block &&
-           same(own, other.own) && same(next, other.next) && holds == other.holds;
+           same(own, other.own) && same(next, other.next) && holds == other.holds &&
+           inputs == other.inputs && stays == other.stays;
   }
 };
 
@@ -44,7 +54,9 @@ class StageRun {
       : s_(step),
         program_(step_program(step.shape)),
         later_program_(step_program(summing(step.shape))),
-        windows_(windows_of(step)) {
+        staying_program_(step_program(without_offload(step.shape))),
+        windows_(windows_of(step)),
+        simulator_(step.shape.activations.pinned) {
     for (int chunk = 0; chunk < step.chunks; ++chunk) {
       plan_forward(chunk);
       plan_backward(chunk);
@@ -53,10 +65,16 @@ class StageRun {
 
   std::array<Peaks, kWordCount<Phase>> peaks();
   std::vector<Instant> timeline();
+  HostCopies copies();  ///< of a step; the next: of one micro-batch
+  HostCopies copies_of_one();
 
  private:
   static StepShape summing(StepShape shape) {
     shape.sums_gradients = true;
+    return shape;
+  }
+  static StepShape without_offload(StepShape shape) {
+    shape.activations = {};
     return shape;
   }
   /// Gradients that are not handed over to others are added to those of the first backward.
@@ -77,9 +95,18 @@ class StageRun {
   std::vector<Turn>& forward_of(int chunk) { return forward_[static_cast<std::size_t>(chunk)]; }
   std::vector<Turn>& backward_of(int chunk) { return backward_[static_cast<std::size_t>(chunk)]; }
   Turn turn(Turn::Kind kind, std::int64_t layer) const {
-    return {kind,    true, &s_.model.block(s_.part.first_layer + layer), &windows_of_layer(layer),
-            nullptr, 0};
+    return {
+        kind, true, &s_.model.block(s_.part.first_layer + layer), &windows_of_layer(layer), nullptr,
+        0,    {}};
   }
+  bool sends_inputs() const { return s_.shape.activations.leaving == Leaving::inputs; }
+  bool inputs_linger() const {
+    return sends_inputs() && s_.shape.activations.staying == Staying::to_next_rebuild;
+  }
+  InputCopies copies_forward(std::int64_t block) const;
+  InputCopies copies_backward(std::int64_t block) const;
+  void bring_input(const InputCopies& inputs);
+  void send_inputs(const InputCopies& inputs);
   void plan_forward(int chunk);
   void plan_backward(int chunk);
   static void link(std::vector<Turn>& turns);
@@ -107,6 +134,7 @@ class StageRun {
 
   void take(const Turn& turn);
   void take_all(const std::vector<Turn>& turns);
+  void take_from(const std::vector<Turn>& turns, std::size_t last, int chunk, bool& done);
   void head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* opens);
   void head_whole(const StepProgram::Head& head, const UnitWindows& unit);
   void head_twice(const StepProgram::Head& head, const UnitWindows& unit);
@@ -124,7 +152,7 @@ class StageRun {
   void drop(const Tensor& tensor) { simulator_.run(Script().drop(tensor)); }
 
   const StageStep& s_;
-  std::unique_ptr<const StepProgram> program_, later_program_;
+  std::unique_ptr<const StepProgram> program_, later_program_, staying_program_;
   std::vector<UnitWindows> windows_;
   std::vector<std::vector<Turn>> forward_, backward_;  ///< of each chunk
   Simulator simulator_;
@@ -134,11 +162,44 @@ class StageRun {
   bool has_gradients_ = false;   ///< of the backward that runs there are some
   bool grown_ = false;           ///< gradients of an earlier backward are there
   bool sent_ = false;            ///< the gradient that was sent last is still there
+  bool kept_forward_ = false, kept_backward_ = false;  ///< a last block that was not offloaded
 };
 
 /// Each turn gathers ahead for the one after it.
 void StageRun::link(std::vector<Turn>& turns) {
   for (std::size_t i = 0; i + 1 < turns.size(); ++i) turns[i].next = turns[i + 1].own;
+}
+
+/// Behind the `block`-th of a chunk.
+InputCopies StageRun::copies_forward(std::int64_t block) const {
+  if (!sends_inputs()) return {};
+  const ActivationOffload& a = s_.shape.activations;
+  InputCopies inputs{.sent = block >= a.kept, .dropped = block >= a.follow};
+  const bool last = block + 1 == chunk_layers();
+  if (last) {
+    const auto left = [&](int count) { return std::min<std::int64_t>(count, chunk_layers()); };
+    inputs.dropped += static_cast<int>(left(a.follow) - left(a.found));
+  }
+  return inputs;
+}
+
+/// Before the backward of the same.
+InputCopies StageRun::copies_backward(std::int64_t block) const {
+  if (!sends_inputs()) return {};
+  const ActivationOffload& a = s_.shape.activations;
+  const std::int64_t behind = chunk_layers() - 1 - block;
+  return {.forgotten = behind >= a.kept && behind < a.found, .fetched = behind >= a.found};
+}
+
+void StageRun::bring_input(const InputCopies& inputs) {
+  if (inputs.fetched) make(program_->boundary());
+  if (inputs.fetched) simulator_.run(Script().fetch(program_->boundary()));
+  if (inputs.forgotten) simulator_.run(Script().forget(program_->boundary()));
+}
+
+void StageRun::send_inputs(const InputCopies& inputs) {
+  for (int i = 0; i < inputs.sent; ++i) simulator_.run(Script().send(program_->boundary()));
+  for (int i = 0; i < inputs.dropped; ++i) drop(program_->boundary());
 }
 
 void StageRun::plan_forward(int chunk) {
@@ -149,6 +210,7 @@ void StageRun::plan_forward(int chunk) {
       turns.push_back(turn(
           segment.recomputed ? Turn::Kind::forward_dropped : Turn::Kind::forward_kept, first + l));
       turns.back().keeps_input = !segment.recomputed || l == segment.first;
+      turns.back().inputs = copies_forward(l);
     }
   }
   link(turns);
@@ -163,6 +225,7 @@ void StageRun::plan_backward(int chunk) {
                          : visit.kind == Kind::backward ? Turn::Kind::backward
                                                         : Turn::Kind::rebuild_and_backward,
                          first + visit.layer));
+    turns.back().inputs = copies_backward(visit.layer);
     // Its input; and the gradient of its output, which is that of the input of the one before it.
     if (s_.sharding.holds_inputs) turns.back().holds = turns.size() == 1 ? 1 : 2;
   }
@@ -287,8 +350,12 @@ void StageRun::take(const Turn& t) {
       t.kind == Turn::Kind::rebuild_and_backward || t.kind == Turn::Kind::backward;
   const bool forward = t.kind == Turn::Kind::forward_kept || t.kind == Turn::Kind::forward_dropped;
   enter(*t.own, t.next, forward ? Pass::forward : Pass::backward);
-  const Script script = program().block(t.kind, t.keeps_input, *t.block);
+  bring_input(t.inputs);
+  const StepProgram& blocks = t.stays ? *staying_program_ : program();
+  const Script script = blocks.block(t.kind, t.keeps_input, *t.block);
   run_backward(script, backward ? t.own : nullptr);
+  if (backward && inputs_linger()) make(program_->boundary());
+  send_inputs(t.inputs);
   if (backward) begin_gradients();
   leave(*t.own);
   if (!backward) return;
@@ -309,6 +376,18 @@ void StageRun::take_all(const std::vector<Turn>& turns) {
   }
 }
 
+/// Of modules that are offloaded those of the block that the first backward begins with are not.
+/// Source: NVIDIA/Megatron-LM megatron/core/pipeline_parallel/fine_grained_activation_offload.py,
+/// PipelineOffloadManager.post_warmup_callback @ core_v0.16.0.
+void StageRun::take_from(const std::vector<Turn>& turns, std::size_t last, int chunk, bool& done) {
+  const bool offloads = s_.shape.activations.leaving == Leaving::modules && !turns.empty();
+  const bool first = offloads && chunk == s_.chunks - 1 && !std::exchange(done, true);
+  if (!first) return take_all(turns);
+  std::vector<Turn> kept = turns;
+  kept[last].stays = true;
+  take_all(kept);
+}
+
 void StageRun::forward(int chunk) {
   const std::vector<Turn>& turns = forward_of(chunk);
   simulator_.enter(Phase::forward);
@@ -322,7 +401,7 @@ void StageRun::forward(int chunk) {
     simulator_.run(program_->embedding());
     leave(unit);
   }
-  take_all(turns);
+  take_from(turns, turns.size() - 1, chunk, kept_forward_);
 }
 
 /// `opens`: the unit whose gradients the first one adds to.
@@ -400,7 +479,10 @@ void StageRun::backward(int chunk) {
   gathered_ahead_ = false;
   if (ends(chunk)) head();
   simulator_.enter(Phase::backward);
-  take_all(backward_of(chunk));
+  // Before the last block's input the final norm's comes back, and stays as long.
+  if (inputs_linger()) make(program_->boundary());
+  take_from(backward_of(chunk), 0, chunk, kept_backward_);
+  if (inputs_linger()) drop(program_->boundary());
   if (begins(chunk)) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
     if (s_.sharding.copies_out) enter(unit, nullptr, Pass::backward);
@@ -495,6 +577,18 @@ std::vector<Instant> StageRun::timeline() {
   return instants;
 }
 
+HostCopies StageRun::copies() {
+  run();
+  return simulator_.copies();
+}
+
+HostCopies StageRun::copies_of_one() {
+  kept_forward_ = kept_backward_ = true;
+  for (int chunk = 0; chunk < s_.chunks; ++chunk) forward(chunk);
+  for (int chunk = s_.chunks - 1; chunk >= 0; --chunk) backward(chunk);
+  return simulator_.copies();
+}
+
 std::array<Peaks, kWordCount<Phase>> StageRun::peaks() {
   run();
   std::array<Peaks, kWordCount<Phase>> peaks{};
@@ -533,6 +627,13 @@ StageStep stage_step(const Problem& problem, const TargetTraits& traits, const C
 
 std::array<Peaks, kWordCount<Phase>> stage_peaks(const StageStep& step) {
   return StageRun(step).peaks();
+}
+
+HostCopies stage_copies(const StageStep& step) {
+  if (step.shape.activations.leaving == Leaving::nothing) return {};
+  HostCopies copies = StageRun(step).copies_of_one();
+  copies.most = StageRun(step).copies().most;
+  return copies;
 }
 
 std::vector<Instant> stage_timeline(const StageStep& step) { return StageRun(step).timeline(); }

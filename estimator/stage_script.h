@@ -43,6 +43,10 @@ StageStep stage_step(const Problem& problem, const TargetTraits& traits, const C
 /// nothing.
 std::array<Peaks, kWordCount<Phase>> stage_peaks(const StageStep& step);
 
+/// Activations that the stage keeps on its host: bytes there at most, and those that one
+/// micro-batch sends and fetches.
+HostCopies stage_copies(const StageStep& step);
+
 /// Every tensor that the step makes, in order, holdings apart. Once the pipeline is full two
 /// micro-batches stand for all that follow.
 std::vector<Instant> stage_timeline(const StageStep& step);

@@ -5,6 +5,12 @@
 
 namespace planwright::estimator {
 
+ActivationOffload activation_offload(const Problem& problem, const TargetTraits& traits,
+                                     const Candidate& candidate) {
+  const bool offloads = candidate.offload.activations && traits.activation_offload;
+  return offloads ? traits.activation_offload(problem, candidate) : ActivationOffload{};
+}
+
 StepShape step_shape(const Problem& problem, const TargetTraits& traits,
                      const Candidate& candidate) {
   return {
@@ -35,6 +41,7 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .modules = traits.modules ? traits.modules(problem, candidate) : HfModules{},
       .keeps_gathered = traits.keeps_gathered != nullptr && traits.keeps_gathered(candidate),
       .te = traits.te_modules ? traits.te_modules(candidate) : TeModules{},
+      .activations = activation_offload(problem, traits, candidate),
       .device = problem.cluster.device.kind,
   };
 }

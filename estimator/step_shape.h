@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "estimator/liveness.h"
+#include "estimator/spec/activation_offload.h"
 #include "estimator/spec/candidate.h"
 #include "estimator/spec/loss_chunks.h"
 #include "estimator/spec/problem.h"
@@ -39,6 +40,7 @@ struct StepShape {
   std::int64_t dropped_blocks = 0;  ///< of the stage, whose forward keeps nothing
   /// A backward's gradients of weights go at once, added to those of an earlier one.
   bool sums_gradients = false;
+  ActivationOffload activations{};
   DeviceKind device = DeviceKind::cpu;
   double capability = 0;  ///< of a CUDA device; 0: not known
 
@@ -50,6 +52,10 @@ struct StepShape {
   std::int64_t local_unit() const { return e() * local_tokens() * hidden; }  ///< as its u / tp
   bool upcasts() const { return e() != c() && upcasts_logits(loss); }
 };
+
+/// What the target does with them, if the plan offloads any.
+ActivationOffload activation_offload(const Problem& problem, const TargetTraits& traits,
+                                     const Candidate& candidate);
 
 StepShape step_shape(const Problem& problem, const TargetTraits& traits,
                      const Candidate& candidate);

@@ -1,5 +1,6 @@
 #include "estimator/tape_graph.h"
 
+#include <algorithm>
 #include <map>
 #include <queue>
 #include <utility>
@@ -36,8 +37,94 @@ Storage::Storage(Graph& graph, const Tensor& tensor, bool given) : graph_(graph)
   if (!given) graph_.script_->make(tensor_);
 }
 
+Storage::Storage(std::shared_ptr<Storage> there, std::int64_t bytes)
+    : graph_(there->graph_),
+      tensor_{there->tensor_.name, bytes, there->tensor_.account},
+      of_node_(true),
+      there_(std::move(there)) {}
+
 Storage::~Storage() {
-  if (!kept_) graph_.script_->drop(tensor_);
+  if (copied_) graph_.script_->forget(tensor_);
+  if (!of_node_ && !kept_) graph_.script_->drop(tensor_);
+}
+
+void Storage::send(bool stays) {
+  graph_.script_->send(tensor_);
+  copied_ = true;
+  if (!stays) there_.reset();
+}
+
+void Storage::come() {
+  if (!copied_) return;
+  copied_ = false;
+  if (there_) {
+    graph_.script_->forget(tensor_);
+    return;
+  }
+  there_ = std::make_shared<Storage>(graph_, tensor_, false);
+  graph_.script_->fetch(tensor_);
+}
+
+void Storage::release() {
+  if (!std::exchange(kept_, true)) graph_.script_->drop(tensor_);
+}
+
+Var saved(const Var& x) {
+  if (x.storage) return x.storage->graph().hold(x);
+  return {.elements = x.elements, .type = x.type};
+}
+
+bool Graph::is_copied(const std::shared_ptr<Storage>& storage) const {
+  return std::any_of(copied_.begin(), copied_.end(),
+                     [&](const auto& each) { return each.lock() == storage; });
+}
+
+Var Graph::hold(const Var& x) {
+  Var kept{.elements = x.elements, .type = x.type, .storage = x.storage};
+  const bool leaves = !entered_.empty() && x.elements >= least_elements;
+  const bool copied = copies_saved && !is_copied(x.storage);
+  if (!gradients || (!leaves && !copied)) return kept;
+  kept.storage = std::make_shared<Storage>(x.storage, x.bytes());
+  held_.push_back(kept.storage);
+  if (leaves) groups_[entered_.back()].push_back(kept.storage);
+  if (!copied) return kept;
+  copied_.push_back(x.storage);
+  kept.storage->send(true);
+  return kept;
+}
+
+std::optional<std::size_t> Graph::enter(bool wanted, Var& x) {
+  if (!wanted || !gradients) return std::nullopt;
+  Var same{.elements = x.elements, .type = x.type, .storage = x.storage};
+  join({x}, {&same}, [this](std::vector<Var> g) {
+    reload();
+    return g;
+  });
+  x = std::move(same);
+  entered_.push_back(groups_.size());
+  groups_.emplace_back();
+  return entered_.back();
+}
+
+void Graph::exit(std::optional<std::size_t> group) {
+  if (group) entered_.pop_back();
+}
+
+void Graph::commit(std::optional<std::size_t> group, const std::vector<Var>& released) {
+  if (!group) return;
+  for (const auto& each : groups_[*group]) {
+    if (const auto held = each.lock()) held->send(false);
+  }
+  for (const Var& each : released) each.storage->release();
+  committed_.push_back(*group);
+}
+
+void Graph::reload() {
+  if (committed_.empty()) return;
+  for (const auto& each : groups_[committed_.back()]) {
+    if (const auto held = each.lock()) held->come();
+  }
+  committed_.pop_back();
 }
 
 Var Graph::make(const char* name, std::int64_t elements, DType type, Account account) {
@@ -61,18 +148,20 @@ Var Graph::given(const char* name, std::int64_t elements, DType type, bool needs
           .storage = std::make_shared<Storage>(*this, tensor, true),
           .needs_gradient = needs_gradient};
   if (needs_gradient)
-    var.maker = std::make_shared<Node>(Node{{}, {elements}, nullptr, next_++, account});
+    var.maker = std::make_shared<Node>(Node{{}, {elements}, nullptr, next_++, account, {}});
   return var;
 }
 
 void Graph::join(const std::vector<Var>& inputs, const std::vector<Var*>& outputs,
                  Backward backward) {
+  std::vector<std::shared_ptr<Storage>> held = std::exchange(held_, {});
   bool wanted = false;
   for (const Var& input : inputs) wanted = wanted || input.needs_gradient;
   if (!wanted || !gradients) return;
   auto node = std::make_shared<Node>();
   node->backward = std::move(backward);
   node->number = next_++;
+  node->held = std::move(held);
   node->account = account;
   for (const Var& input : inputs) {
     node->inputs.push_back({.elements = input.elements,
@@ -121,6 +210,8 @@ std::vector<Var> Graph::backward(Var root, Var gradient, const std::vector<Var>&
       continue;
     }
     account = node->account;
+    for (const auto& each : node->held) each->come();
+    node->held.clear();
     std::vector<Var> parts = node->backward(std::move(given));
     node->backward = nullptr;
     for (std::size_t i = 0; i < node->inputs.size(); ++i) {
@@ -137,7 +228,7 @@ std::vector<Var> Graph::backward(Var root, Var gradient, const std::vector<Var>&
 Var Graph::detached(const Var& x) {
   Var leaf = saved(x);
   leaf.needs_gradient = true;
-  leaf.maker = std::make_shared<Node>(Node{{}, {x.elements}, nullptr, next_++, account});
+  leaf.maker = std::make_shared<Node>(Node{{}, {x.elements}, nullptr, next_++, account, {}});
   return leaf;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "estimator/liveness.h"
@@ -22,15 +23,26 @@ class Storage {
  public:
   /// `given`: made by another script; `kept`: dropped by another one.
   Storage(Graph& graph, const Tensor& tensor, bool given);
+  /// What a node has of `there`: bytes that leave, and come back to be its own.
+  Storage(std::shared_ptr<Storage> there, std::int64_t bytes);
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   ~Storage();
-  void keep() { kept_ = true; }
+  void keep() { (there_ ? there_->kept_ : kept_) = true; }
+  Graph& graph() const { return graph_; }
+  /// Of what a node has: a copy goes to the host; with `stays` the bytes do not leave.
+  void send(bool stays);
+  /// The bytes are there again, and the copy is not.
+  void come();
+  /// The bytes go, whoever refers to them.
+  void release();
 
  private:
   Graph& graph_;
   Tensor tensor_;
   bool kept_ = false;
+  bool of_node_ = false, copied_ = false;
+  std::shared_ptr<Storage> there_{};
 };
 
 /// What a variable of the framework refers to.
@@ -47,9 +59,7 @@ struct Var {
 };
 
 /// What a node keeps of a tensor: its bytes.
-inline Var saved(const Var& x) {
-  return {.elements = x.elements, .type = x.type, .storage = x.storage};
-}
+Var saved(const Var& x);
 inline Var saved_if(bool wanted, const Var& x) { return wanted ? saved(x) : Var{}; }
 
 /// Gradients of a node's inputs from those of its outputs; without bytes where none is wanted.
@@ -63,6 +73,7 @@ struct Node {
   Backward backward;
   std::int64_t number = 0;
   Account account = Account::activations;
+  std::vector<std::shared_ptr<Storage>> held{};  ///< of what it saved, that which may leave
 };
 
 /// How the engine adds up the gradients that come to one place.
@@ -107,6 +118,17 @@ class Graph {
   /// The same bytes, from which no gradient goes on.
   Var detached(const Var& x);
 
+  /// From here to the module's exit nodes save for a group, whose input `x` is. Null, and nothing
+  /// is done, if not `wanted`. What is `released` at its commit goes whoever refers to it.
+  std::optional<std::size_t> enter(bool wanted, Var& x);
+  void exit(std::optional<std::size_t> group);
+  void commit(std::optional<std::size_t> group, const std::vector<Var>& released);
+  /// The group that was committed last, of those that have not come back, comes back.
+  void reload();
+  /// Of a group a smaller tensor stays.
+  std::int64_t least_elements = 0;
+  bool copies_saved = false;  ///< what nodes save now is copied to the host, and stays
+
   bool gradients = true;  ///< off: as under no_grad
   /// Of what is made from now on, in the backward of it as well.
   Account account = Account::activations;
@@ -115,6 +137,9 @@ class Graph {
 
  private:
   friend class Storage;
+  friend Var saved(const Var& x);
+  Var hold(const Var& x);
+  bool is_copied(const std::shared_ptr<Storage>& storage) const;
   void accumulate(Var& sum, Var part);
   /// The gradient that a node gives, in the type of what it is the gradient of.
   Var as_of(const Var& input, Var gradient);
@@ -123,6 +148,11 @@ class Graph {
   Script* script_ = nullptr;
   std::int64_t next_ = 0;
   int keeping_ = 0, reusing_ = 0;
+  using Held = std::vector<std::weak_ptr<Storage>>;
+  std::vector<Held> groups_;
+  std::vector<std::size_t> entered_, committed_;
+  std::vector<std::shared_ptr<Storage>> held_;  ///< by the node that is joined next
+  Held copied_;
 };
 
 }  // namespace planwright::estimator::tape

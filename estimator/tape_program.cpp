@@ -38,6 +38,7 @@ Script TapeProgram::forward(Script* backward, bool keeps_input, const BlockSpec&
   Graph::keep(y);
   if (backward == nullptr) return script;
   graph.record(*backward);
+  graph.reload();
   Graph::keep(graph.backward(std::move(y), given(graph, "dy"), leaf));
   gradients.clear();
   return script;
@@ -50,14 +51,17 @@ Script TapeProgram::rebuild_and_backward(const BlockSpec& share) const {
   std::vector<Var> gradients;
   collect(graph, gradients);
   graph.record(script);
-  const Var x = given(graph, "x");
+  Var x = given(graph, "x");
+  const Var leaf{.elements = x.elements, .maker = x.maker};
   Var dy = given(graph, "dy");
   Var y = block_forward(graph, x, share);
+  if (shape_.activations.staying == Staying::to_next_rebuild) script.drop(boundary());
+  if (shape_.activations.staying == Staying::while_referenced) x = {};
   if (holds_output()) {
-    Graph::keep(graph.backward(y, dy, x));
+    Graph::keep(graph.backward(y, dy, leaf));
   } else {
     y.storage.reset();
-    Graph::keep(graph.backward(std::move(y), std::move(dy), x));
+    Graph::keep(graph.backward(std::move(y), std::move(dy), leaf));
   }
   gradients.clear();
   return script;

@@ -23,9 +23,18 @@ TeBlock::TeBlock(Graph& graph, const StepShape& shape)
 
 Var TeBlock::forward(const Var& x, const BlockSpec& share) const {
   const bool dropout = s_.hidden_dropout;
-  const Var mixed = share.latent ? latent_attention(x, share) : attention(x, share);
+  Var input = x;
+  const Group attn_norm = graph_.enter(share.latent && offloaded().attn_norm, input);
+  const Var mixed =
+      share.latent ? latent_attention(input, share, attn_norm) : attention(input, share);
   const Var x1 = te_add(graph_, mixed, x, dropout);
-  return te_add(graph_, share.moe ? moe(x1, share) : mlp(x1, share), x1, dropout);
+  graph_.commit(attn_norm, {x});
+  Var inner = x1;
+  const Group mlp_norm = graph_.enter(share.moe && offloaded().mlp_norm, inner);
+  const Var y =
+      te_add(graph_, share.moe ? moe(inner, share, mlp_norm) : mlp(inner, share), x1, dropout);
+  graph_.commit(mlp_norm, {x1});
+  return y;
 }
 
 /// attention.py, SelfAttention. Rotary positions leave tensors of their own; of three views of one
@@ -33,9 +42,13 @@ Var TeBlock::forward(const Var& x, const BlockSpec& share) const {
 Var TeBlock::attention(const Var& x, const BlockSpec& share) const {
   const std::int64_t queries = whole_ * share.heads * share.head_dim;
   const std::int64_t keys = whole_ * share.kv_heads * share.head_dim;
-  const Var mixed = te_norm_linear(graph_, x, {share.norm, rows_},
+  Var input = x;
+  const Group qkv_linear = graph_.enter(offloaded().qkv_linear, input);
+  const Var mixed = te_norm_linear(graph_, input, {share.norm, rows_},
                                    (share.heads + 2 * share.kv_heads) * share.head_dim, ranks_);
   std::vector<Var> parts = split(graph_, mixed, {queries, keys, keys});
+  graph_.exit(qkv_linear);
+  graph_.commit(qkv_linear, {});
   const bool grouped = share.heads > share.kv_heads;
   if (grouped) parts[0] = copy(graph_, parts[0]);
   for (std::size_t i = 0; i < 2 && s_.rotary; ++i) parts[i] = te_rotate(graph_, parts[i]);
@@ -46,15 +59,27 @@ Var TeBlock::attention(const Var& x, const BlockSpec& share) const {
                                   .v = std::move(parts[2]),
                                   .queries = whole_ * share.heads,
                                   .keys = s_.seq});
-  return te_row_linear(graph_, out, whole_, s_.hidden, ranks_);
+  return projection(out);
+}
+
+Var TeBlock::projection(Var x) const {
+  const Var input = x;
+  const Group attn_proj = graph_.enter(offloaded().attn_proj, x);
+  Var y = te_row_linear(graph_, std::exchange(x, {}), whole_, s_.hidden, ranks_);
+  graph_.exit(attn_proj);
+  graph_.commit(attn_proj, {input});
+  return y;
 }
 
 /// multi_latent_attention.py, MLASelfAttention: the latent vectors are made on every rank, the
 /// norms go before the products that lead up from them.
-Var TeBlock::latent_attention(const Var& x, const BlockSpec& share) const {
+Var TeBlock::latent_attention(const Var& x, const BlockSpec& share, Group attn_norm) const {
   const LatentSpec& l = *share.latent;
   const std::int64_t head = l.nope_dim + l.rope_dim;
-  const Var normed = te_norm(graph_, x, {share.norm, rows_});
+  Var normed = te_norm(graph_, x, {share.norm, rows_});
+  graph_.exit(attn_norm);
+  const Var input = normed;
+  const Group qkv_linear = graph_.enter(offloaded().qkv_linear, normed);
   const auto up = [&](const Var& latent, std::int64_t width) {
     return te_norm_linear(graph_, latent, {NormKind::rms_norm, rows_}, width, ranks_);
   };
@@ -71,12 +96,19 @@ Var TeBlock::latent_attention(const Var& x, const BlockSpec& share) const {
           .v = copy(graph_, parts[1]),
           .queries = whole_ * share.heads,
           .keys = s_.seq};
-  const Var out = core_attention(std::move(qkv));
-  return te_row_linear(graph_, out, whole_, s_.hidden, ranks_);
+  graph_.exit(qkv_linear);
+  graph_.commit(qkv_linear, {input});
+  return projection(core_attention(std::move(qkv)));
 }
 
 Var TeBlock::core_attention(Qkv qkv) const {
-  return s_.recompute_core ? recomputed_attention(qkv) : attention_kernel(std::move(qkv));
+  std::vector<Var> inputs;
+  if (offloaded().core_attn) inputs = {qkv.q, qkv.k, qkv.v};
+  const Group core_attn = graph_.enter(offloaded().core_attn, qkv.q);
+  Var out = s_.recompute_core ? recomputed_attention(qkv) : attention_kernel(std::move(qkv));
+  graph_.exit(core_attn);
+  graph_.commit(core_attn, inputs);
+  return out;
 }
 
 /// megatron/core/transformer/attention.py, _checkpointed_attention_forward: what it takes is kept,
@@ -124,9 +156,10 @@ Var TeBlock::mlp(const Var& x, const BlockSpec& share) const {
 }
 
 /// moe/moe_layer.py.
-Var TeBlock::moe(const Var& x, const BlockSpec& share) const {
+Var TeBlock::moe(const Var& x, const BlockSpec& share, Group mlp_norm) const {
   const MoeSpec& m = *share.moe;
   const Var normed = te_norm(graph_, x, {share.norm, rows_});
+  graph_.exit(mlp_norm);
   const bool gated = share.mlp == MlpKind::gated;
   Var shared;
   if (m.shared_ffn > 0) {
@@ -183,10 +216,19 @@ Var TeBlock::gathered(const Var& x, const BlockSpec& share) const {
 Var TeBlock::experts(const Var& tokens, const BlockSpec& share, std::int64_t rows) const {
   const std::int64_t width = share.moe->ffn / s_.etp;
   const bool gated = share.mlp == MlpKind::gated;
-  Var inner = te_linear(graph_, tokens, rows, (gated ? 2 : 1) * width, alone_);
+  Var input = tokens;
+  const Group expert_fc1 = graph_.enter(offloaded().expert_fc1, input);
+  Var inner = te_linear(graph_, std::exchange(input, {}), rows, (gated ? 2 : 1) * width, alone_);
+  graph_.exit(expert_fc1);
+  graph_.commit(expert_fc1, {tokens});
+  const Var first = offloaded().moe_act ? inner : Var{};
+  const Group moe_act = graph_.enter(offloaded().moe_act, inner);
   inner = te_activation(graph_, inner, gated, gated ? rows : 0);
   if (!gated) inner = te_weigh(graph_, inner, rows);
-  return te_linear(graph_, inner, rows, s_.hidden, alone_);
+  graph_.exit(moe_act);
+  Var y = te_linear(graph_, inner, rows, s_.hidden, alone_);
+  graph_.commit(moe_act, {first});
+  return y;
 }
 
 }  // namespace planwright::estimator::tape

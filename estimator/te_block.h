@@ -16,13 +16,17 @@ class TeBlock {
   Var forward(const Var& x, const BlockSpec& share) const;
 
  private:
+  using Group = std::optional<std::size_t>;  ///< of modules whose inputs are offloaded
+
+  const OffloadedModules& offloaded() const { return s_.activations.modules; }
   Var attention(const Var& x, const BlockSpec& share) const;
-  Var latent_attention(const Var& x, const BlockSpec& share) const;
+  Var latent_attention(const Var& x, const BlockSpec& share, Group attn_norm) const;
+  Var projection(Var x) const;
   Var core_attention(Qkv qkv) const;
   Var attention_kernel(Qkv qkv) const;
   Var recomputed_attention(const Qkv& qkv) const;
   Var mlp(const Var& x, const BlockSpec& share) const;
-  Var moe(const Var& x, const BlockSpec& share) const;
+  Var moe(const Var& x, const BlockSpec& share, Group mlp_norm) const;
   Var routed(const Var& x, const BlockSpec& share) const;
   Var sent(const Var& x, const BlockSpec& share) const;
   Var gathered(const Var& x, const BlockSpec& share) const;

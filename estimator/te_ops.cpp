@@ -161,8 +161,8 @@ Var te_unfused_attention(Graph& graph, const Qkv& qkv, bool dropout) {
   if (dropout) weights = graph.make("dropped", scores, qkv.q.type);
   Var out = graph.like("weighted values", qkv.q);
   graph.join({qkv.q, qkv.k, qkv.v}, {&out},
-             [&graph, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v), softmax, mask,
-              weights = saved(weights)](const std::vector<Var>&) mutable {
+             [&graph, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v), softmax,
+              mask = saved(mask), weights = saved(weights)](const std::vector<Var>&) mutable {
                Var d_weights = graph.like("d_weights", weights);
                Var dv = graph.like("dv", v);
                weights = {};

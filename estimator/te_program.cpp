@@ -35,6 +35,7 @@ Tensor TeProgram::targets(const ModelPart& part) const {
 }
 
 Var TeProgram::block_forward(Graph& graph, const Var& x, const BlockSpec& share) const {
+  graph.least_elements = shape_.activations.least_elements;
   return TeBlock(graph, shape_).forward(x, share);
 }
 

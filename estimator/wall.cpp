@@ -109,9 +109,15 @@ const std::vector<Technique>& techniques() {
          return trains(p) && p.workload.optimizer == OptimizerKind::adamw;
        }},
       {"offload to host memory",
-       {optimizer, parameters, activations},
+       {optimizer, parameters},
        [](const Problem& p, const Candidate& c) {
-         return trains(p) && c.offload == Offload{} && p.cluster.device.kind == DeviceKind::cuda;
+         const bool offloads = c.offload.optimizer || c.offload.params;
+         return trains(p) && !offloads && p.cluster.device.kind == DeviceKind::cuda;
+       }},
+      {"offload to host memory",
+       {activations},
+       [](const Problem& p, const Candidate& c) {
+         return trains(p) && !c.offload.activations && p.cluster.device.kind == DeviceKind::cuda;
        }},
   };
   return kTechniques;

@@ -5,8 +5,10 @@
 
 import argparse
 import json
+from contextlib import nullcontext
 
 import torch
+from torch.autograd.graph import save_on_cpu
 from torch.distributed import destroy_process_group, get_rank, init_device_mesh, init_process_group
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel
@@ -25,9 +27,14 @@ def parse():
     return parser.parse_args()
 
 
-def checkpointed(block):
+def checkpointed(block, offloads):
     plain = block.forward
-    block.forward = lambda *args, **named: checkpoint(plain, *args, use_reentrant=False, **named)
+
+    def forward(*args, **named):
+        with save_on_cpu(pin_memory=True) if offloads else nullcontext():
+            return checkpoint(plain, *args, use_reentrant=False, **named)
+
+    block.forward = forward
 
 
 def make_model(settings, config):
@@ -35,7 +42,7 @@ def make_model(settings, config):
     model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(config), dtype=settings["dtypes"][0],
                                              attn_implementation=KERNELS[settings["attention"]])
     for index in settings["checkpoint_blocks"]:
-        checkpointed(model.model.layers[index])
+        checkpointed(model.model.layers[index], settings["offload_checkpoints"])
     return model
 
 

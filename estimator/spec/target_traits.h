@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/spec/activation_offload.h"
 #include "estimator/spec/candidate.h"
 #include "estimator/spec/hf_modules.h"
 #include "estimator/spec/ledger.h"
@@ -175,6 +176,8 @@ struct TargetTraits {
   /// Of the kernel set flash_attn: whether the rows that a product has gathered stay for its
   /// backward, which else gathers them again; null: they do not.
   bool (*keeps_gathered)(const Candidate&) = nullptr;
+  /// Of a plan that offloads activations.
+  std::function<ActivationOffload(const Problem&, const Candidate&)> activation_offload{};
   /// Blocks of each stage where a plan leaves them to the target; null: as even as can be.
   std::vector<std::int64_t> (*stage_layers)(const ModelSpec&, int stages) = nullptr;
   /// Groups of ranks that a rank has communicators for, whose buffers it holds; null: one.

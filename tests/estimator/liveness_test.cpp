@@ -52,6 +52,20 @@ TEST(Simulator, TheLargestInstantWithUnknownScratchIsKeptApart) {
   EXPECT_EQ(simulator.peaks(Phase::forward).product.value().allocated(), Bytes{10});
 }
 
+/// Page-locked memory comes in powers of two.
+TEST(Simulator, CountsCopiesOnTheHostApart) {
+  for (const bool page_locks : {false, true}) {
+    Simulator simulator(page_locks);
+    simulator.enter(Phase::forward);
+    simulator.repeat(5, [&] { simulator.run(Script().send(kLarge)); });
+    simulator.repeat(4, [&] { simulator.run(Script().fetch(kLarge)); });
+    simulator.run(Script().forget(kLarge));
+    EXPECT_EQ(simulator.copies(),
+              (HostCopies{.here = 0, .most = page_locks ? 640 : 500, .sent = 500, .fetched = 400}));
+    EXPECT_EQ(simulator.live(), Ledger{});
+  }
+}
+
 TEST(Simulator, APhaseBeginsWithWhatIsAlive) {
   Simulator simulator;
   simulator.enter(Phase::forward);

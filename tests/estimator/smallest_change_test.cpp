@@ -47,6 +47,14 @@ TEST_F(SmallestChange, OffloadsWhatNothingElseMakesFit) {
             data_parallel(2, 1, 4));
 }
 
+TEST_F(SmallestChange, OffloadsActivationsWhereTheTargetDoes) {
+  traits.axes.offload = {Offload{}, {.activations = true}};
+  const auto found =
+      from(data_parallel(2, 0, 4), [](const Candidate& c) { return c.offload.activations; });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->zero, 0);
+}
+
 TEST_F(SmallestChange, FirstTriesKernelsThatHoldLess) {
   traits.axes.loss = {LossKernel::plain, LossKernel::fused, LossKernel::chunked};
   traits.axes.attention = {AttentionKernel::flash, AttentionKernel::eager};

@@ -10,12 +10,26 @@
 namespace planwright::estimator::tape {
 namespace {
 
-/// "+add -x": what is made and dropped, in order.
+const char* sign_of(Event::Kind kind) {
+  switch (kind) {
+    case Event::Kind::make:
+      return "+";
+    case Event::Kind::send:
+      return ">";
+    case Event::Kind::fetch:
+      return "<";
+    case Event::Kind::forget:
+      return "~";
+    default:
+      return "-";
+  }
+}
+
+/// "+add >x -x": what is made, copied to the host and dropped, in order.
 std::string told(const Script& script) {
   std::string text;
   for (const Event& event : script.events()) {
-    const char* sign = event.kind == Event::Kind::make ? "+" : "-";
-    text += (text.empty() ? "" : " ") + std::string(sign) + event.name;
+    text += (text.empty() ? "" : " ") + std::string(sign_of(event.kind)) + event.name;
   }
   return text;
 }
@@ -49,6 +63,78 @@ TEST(TapeGraph, KeepsWhatANodeSavedUntilItsBackwardHasRun) {
   const Var dx = r.graph.backward(std::move(y), r.given("dy"), leaf);
   EXPECT_EQ(told(r.script), "+silu -silu +silu -dy -x");
   EXPECT_EQ(dx.elements, 8);
+}
+
+/// What silu saved leaves when its module has run, and is there again before it goes back.
+TEST(TapeGraph, SendsWhatAModuleSavedAndFetchesItForItsBackward) {
+  Recorded r;
+  Var x = r.given("x");
+  const Var leaf{.elements = x.elements, .type = x.type, .maker = x.maker};
+  const auto group = r.graph.enter(true, x);
+  Var y = silu(r.graph, x);
+  r.graph.exit(group);
+  x = {};
+  r.graph.commit(group, {});
+  EXPECT_EQ(told(r.script), "+silu >x -x");
+  const Var dx = r.graph.backward(std::move(y), r.given("dy"), leaf);
+  EXPECT_EQ(told(r.script), "+silu >x -x -silu +x <x +silu -dy -x");
+}
+
+TEST(TapeGraph, FetchesTheGroupBeforeTheOneThatHasGoneBack) {
+  Recorded r;
+  Var x = r.given("x");
+  const Var leaf{.elements = x.elements, .type = x.type, .maker = x.maker};
+  Var y = x;
+  x = {};
+  for (int module = 0; module < 2; ++module) {
+    const auto group = r.graph.enter(true, y);
+    Var next = silu(r.graph, y);
+    r.graph.exit(group);
+    y = std::move(next);
+    r.graph.commit(group, {});
+  }
+  EXPECT_EQ(told(r.script), "+silu >x -x +silu >silu -silu");
+  Script back;
+  r.graph.record(back);
+  r.graph.reload();
+  EXPECT_EQ(told(back), "+silu <silu") << "the last one";
+  const Var dx = r.graph.backward(std::move(y), r.given("dy"), leaf);
+  EXPECT_EQ(told(back), "+silu <silu -silu +silu -dy -silu +x <x +silu -silu -x");
+}
+
+TEST(TapeGraph, ReleasesWhateverStillRefersToIt) {
+  Recorded r;
+  Var x = r.given("x");
+  const Var held = x;
+  const auto group = r.graph.enter(true, x);
+  const Var y = silu(r.graph, x);
+  r.graph.exit(group);
+  r.graph.commit(group, {held});
+  EXPECT_EQ(told(r.script), "+silu >x -x");
+}
+
+TEST(TapeGraph, OfAGroupSmallTensorsStay) {
+  Recorded r;
+  r.graph.least_elements = 9;
+  Var x = r.given("x");
+  const auto group = r.graph.enter(true, x);
+  const Var y = silu(r.graph, x);
+  r.graph.exit(group);
+  r.graph.commit(group, {});
+  EXPECT_EQ(told(r.script), "+silu");
+}
+
+TEST(TapeGraph, CopiesEachTensorOnceWhereCopiesStay) {
+  Recorded r;
+  r.graph.copies_saved = true;
+  Var x = r.given("x");
+  const Var leaf{.elements = x.elements, .type = x.type, .maker = x.maker};
+  Var y = mul(r.graph, x, x);
+  x = {};
+  EXPECT_EQ(told(r.script), "+mul >x");
+  r.graph.copies_saved = false;
+  const Var dx = r.graph.backward(std::move(y), r.given("dy"), leaf);
+  EXPECT_EQ(told(r.script).substr(0, 15), "+mul >x -mul ~x") << told(r.script);
 }
 
 TEST(TapeGraph, SavesNothingWithoutGradients) {

@@ -48,6 +48,13 @@ using testing::net;
 
 using Turn = StepProgram::Turn;
 
+Ledger net_of_both(const TeProgram& program) {
+  Simulator simulator;
+  simulator.run(program.block(Turn::forward_kept, true, gpt_block()));
+  simulator.run(program.block(Turn::backward, true, gpt_block()));
+  return simulator.live();
+}
+
 /// What a block keeps for its backward, its input counted and its output not.
 std::int64_t state_of(const StepShape& shape, const BlockSpec& block) {
   return net(TeProgram(shape).block(Turn::forward_kept, true, block));
@@ -77,6 +84,37 @@ TEST(TeProgram, KeepsWhatAttentionTakesAndGivesWhereItIsMadeAgain) {
            net(program.block(Turn::backward, true, gpt_block()));
   };
   EXPECT_EQ(both(again), both(whole));
+}
+
+/// Of 32 s b h with cuDNN's attention: query, key, value and what attention gives, which the
+/// projection takes. What goes to the host has 2 s b h of that twice, because both save it.
+TEST(TeProgram, SendsWhatOffloadedModulesSaveToTheHost) {
+  StepShape shape = shape_of();
+  const TeProgram plain(shape);
+  const std::int64_t whole = state_of(shape, gpt_block());
+  shape.activations.modules = {.core_attn = true, .attn_proj = true};
+  EXPECT_EQ(state_of(shape, gpt_block()), whole - 8 * kRows * kHidden);
+  const TeProgram program(shape);
+  Simulator simulator;
+  simulator.run(program.block(Turn::forward_kept, true, gpt_block()));
+  EXPECT_EQ(simulator.copies().here, 10 * kRows * kHidden);
+  simulator.run(program.block(Turn::backward, true, gpt_block()));
+  EXPECT_EQ(simulator.copies(), (HostCopies{.here = 0,
+                                            .most = 10 * kRows * kHidden,
+                                            .sent = 10 * kRows * kHidden,
+                                            .fetched = 10 * kRows * kHidden}));
+  EXPECT_EQ(simulator.live(), net_of_both(plain));
+}
+
+/// A norm that is one kernel with its product saves what it takes, which the block's output is
+/// added to, and what it gives.
+TEST(TeProgram, SendsTheInputOfAProductWithItsNorm) {
+  StepShape shape = shape_of();
+  const std::int64_t whole = state_of(shape, gpt_block());
+  shape.activations.modules = {.qkv_linear = true};
+  EXPECT_EQ(state_of(shape, gpt_block()), whole - 2 * 2 * kRows * kHidden);
+  shape.activations.least_elements = kRows * kHidden + 1;
+  EXPECT_EQ(state_of(shape, gpt_block()), whole) << "smaller ones stay";
 }
 
 TEST(TeProgram, GetsMasksOnce) {

@@ -289,6 +289,7 @@ std::vector<Check> fsdp_checks(const Problem& p, const Candidate& c) {
   json["recomputed_blocks"] = c.recompute.kind == RecomputeKind::full        ? layers
                               : c.recompute.kind == RecomputeKind::alternate ? (layers + k - 1) / k
                                                                              : k;
+  json["offloaded_blocks"] = c.offload.activations ? layers : 0;
   return {{"fsdp", "fsdp_settings.json", json}, {"torchrun", "launch.sh", torchrun_values(p)}};
 }
 
@@ -432,9 +433,10 @@ std::vector<Kind> kinds() {
        targets::fsdp::emit,
        fsdp_checks,
        {zero(0), zero(2), zero(3, full), zero(3) + replicas(2), zero(2) + replicas(4),
-        zero(3) + offload("optimizer+params"), zero(3) + recompute("alternate:3"),
-        zero(2) + recompute("first:8"), zero(3, full, 2) + fp32(), zero(3) + pure_bf16(),
-        zero(3, full) + nodes(2), zero(0) + cpu_ranks(2)}},
+        zero(3) + offload("optimizer+params"), zero(3, full) + offload("activations"),
+        zero(3) + recompute("alternate:3"), zero(2) + recompute("first:8"),
+        zero(3, full, 2) + fp32(), zero(3) + pure_bf16(), zero(3, full) + nodes(2),
+        zero(0) + cpu_ranks(2)}},
       {"megatron",
        "0.19.2",
        targets::megatron::emit,
@@ -442,6 +444,7 @@ std::vector<Kind> kinds() {
        {zero(0),
         zero(1, full),
         zero(1) + replicas(2),
+        zero(1) + offload("activations"),
         zero(1) + knob("overlap_grad_reduce", "off"),
         zero(1, full, 2) + ranks(2) + sp(),
         zero(1) + ranks(2),

@@ -26,7 +26,7 @@ TEST(FsdpEmit, SaysWhatTorchIsToBeTold) {
     "schema": "planwright.fsdp/1", "wrap": "fully_shard", "mesh": {"dp_replicate": 1, "dp_shard": 8},
     "reshard_after_forward": true, "cpu_offload": false, "storage_dtype": "float32",
     "param_dtype": "bfloat16", "reduce_dtype": "float32", "checkpoint_blocks": [],
-    "micro_batch_size": 1, "gradient_accumulation_steps": 8, "sequence_length": 4096,
+    "offload_checkpoints": false, "micro_batch_size": 1, "gradient_accumulation_steps": 8, "sequence_length": 4096,
     "optimizer": "adamw", "attention": "flash", "loss": "plain"})");
   expected["checkpoint_blocks"] = all_blocks();
   EXPECT_EQ(json_of(emit(request()), "fsdp_settings.json").dump(2), expected.dump(2));
@@ -63,6 +63,13 @@ TEST(FsdpEmit, FollowsStageReplicasAndOffload) {
   EXPECT_EQ(json.at("mesh"), Json::parse(R"({"dp_replicate": 2, "dp_shard": 4})"));
   EXPECT_EQ(json.at("reshard_after_forward"), false);
   EXPECT_EQ(json.at("cpu_offload"), true);
+  EXPECT_EQ(json.at("offload_checkpoints"), false);
+
+  asked = request();
+  asked.plan.candidate.offload = {.activations = true};
+  json = json_of(emit(asked), "fsdp_settings.json");
+  EXPECT_EQ(json.at("cpu_offload"), false);
+  EXPECT_EQ(json.at("offload_checkpoints"), true);
 
   asked = request();
   asked.plan.candidate.zero = 0;
@@ -120,6 +127,8 @@ TEST(FsdpEmit, RefusesWhatFullyShardCannotBeTold) {
        {[](Problem&, Candidate& c) { c.cp = 2, c.dp = 4; }, {"cp 2", "accelerate"}},
        {[](Problem&, Candidate& c) { c.hsdp = 8; }, {"hsdp 8"}},
        {[](Problem&, Candidate& c) { c.offload.optimizer = true; }, {"offload optimizer"}},
+       {[](Problem&, Candidate& c) { c.recompute = {}, c.offload.activations = true; },
+        {"recompute none", "--recompute full"}},
        {[](Problem&, Candidate& c) { c.recompute.kind = RecomputeKind::selective; },
         {"recompute selective", "megatron"}}});
 }

@@ -126,6 +126,17 @@ TEST(HfTrainerEmit, ShardsByDeepspeedByItsKnob) {
   EXPECT_TRUE(warns(config, "before the model is loaded"));
 }
 
+TEST(HfTrainerEmit, OffloadsActivationsByTrlsArgument) {
+  auto asked = request();
+  EXPECT_FALSE(yaml(emit(asked))["activation_offloading"]);
+  asked.plan.candidate.offload = {.activations = true};
+  const auto config = emit(asked);
+  EXPECT_TRUE(yaml(config)["activation_offloading"].as<bool>());
+  EXPECT_EQ(given(config, "--activation_offloading"), "true");
+  EXPECT_FALSE(yaml(config)["fsdp_config"]["cpu_offload"].as<bool>());
+  EXPECT_TRUE(warns(config, "SFTConfig"));
+}
+
 TEST(HfTrainerEmit, NamesEveryOptimizer) {
   const std::pair<OptimizerKind, const char*> cases[] = {
       {OptimizerKind::adamw, "adamw_torch_fused"},
@@ -192,10 +203,8 @@ TEST(HfTrainerEmit, RefusesWhatTheArgumentsCannotSay) {
        {[](Problem&, Candidate& c) { c.hsdp = 2; }, {"hsdp 2", "accelerate"}},
        {[](Problem&, Candidate& c) { c.zero = 1; }, {"zero 1", "engine=deepspeed", "megatron"}},
        {[](Problem&, Candidate& c) { c.offload.params = true; }, {"offload params", "deepspeed"}},
-       {[](Problem&, Candidate& c) {
-          c.offload = {true, true, true, OffloadTo::cpu};
-        },
-        {"activations"}},
+       {[](Problem&, Candidate& c) { c.offload = {.activations = true, .to = OffloadTo::nvme}; },
+        {"activations to nvme"}},
        {[](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::lion; },
         {"lion", "engine=deepspeed"}},
        {[](Problem& p, Candidate&) { p.workload.recipe.master.reset(); }, {"fp32"}},

@@ -193,7 +193,14 @@ TEST(MegatronEmit, NamesTypesOptimizerAndKernels) {
        {}},
       {[](Problem&, Candidate& c) { c.offload.optimizer = true; },
        {"--use-precision-aware-optimizer", "--optimizer-cpu-offload"},
-       {}},
+       {"--fine-grained-activation-offloading"}},
+      {[](Problem& p, Candidate& c) {
+         p.target_version = "0.16.0";
+         c.recompute = {};
+         c.offload.activations = true;
+       },
+       {"--fine-grained-activation-offloading", "--offload-modules qkv_linear core_attn attn_proj"},
+       {"--optimizer-cpu-offload"}},
       {[](Problem&, Candidate& c) { c.attention = AttentionKernel::eager; },
        {"--attention-backend unfused"},
        {}},
@@ -347,6 +354,14 @@ TEST(MegatronEmit, SerializesKernelsForModelRanks) {
   EXPECT_NE(testing::refusal(emit, asked).find("contradicts the plan"), std::string::npos);
 }
 
+TEST(MegatronEmit, KeepsWeightsOutOfWhatTransformerEngineOffloads) {
+  EmitRequest asked = staged("0.19.2");
+  EXPECT_EQ(emit(asked).environment.count("NVTE_CPU_OFFLOAD_V1"), 0U);
+  asked.plan.candidate.recompute = {};
+  asked.plan.candidate.offload.activations = true;
+  EXPECT_EQ(emit(asked).environment.at("NVTE_CPU_OFFLOAD_V1"), "1");
+}
+
 TEST(MegatronEmit, NoNameBecomesAnArgument) {
   for (const std::string& text : testing::hostile_texts()) {
     EmitRequest asked = request();
@@ -387,6 +402,10 @@ std::vector<EmitRequest> all_words(const char* version) {
   candidate(3).schedule = Schedule::interleaved;
   problem(4).model.runs[0].count = 31;
   add_experts(problem(5));
+  if (std::string(version) != "0.14.0") {
+    candidate(5).recompute = {};
+    candidate(5).offload.activations = true;
+  }
   problem(6).workload.recipe.gradient = DType::bf16;
   problem(6).model.runs[0].block.qkv_bias = problem(6).model.runs[0].block.qk_norm = true;
   problem(7).workload.recipe = {DType::fp16, DType::fp16, DType::fp32, DType::fp32, DType::fp32};

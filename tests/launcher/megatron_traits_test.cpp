@@ -134,7 +134,7 @@ const std::vector<testing::Refused> kRefused = {
     {[](Problem&, Candidate& c) { c.hsdp = 8; }, {"hsdp 8"}},
     {[](Problem&, Candidate& c) { c.hsdp = 2, c.zero = 0; }, {"hsdp 2", "--zero 1"}},
     {[](Problem&, Candidate& c) { c.offload.params = true; }, {"offload params", "deepspeed"}},
-    {[](Problem&, Candidate& c) { c.offload.activations = true; }, {"offload activations"}},
+    {[](Problem&, Candidate& c) { c.offload.activations = true; }, {"from 0.16 on"}},
     {[](Problem&, Candidate& c) {
        c.offload.optimizer = true;
        c.offload.to = OffloadTo::nvme;

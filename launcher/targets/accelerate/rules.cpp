@@ -1,5 +1,6 @@
 #include "launcher/targets/accelerate/rules.h"
 
+#include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
 #include "launcher/targets/shared/transformers_use.h"
@@ -93,9 +94,7 @@ std::vector<Rule> offload_rules() {
        },
        "offload of weights needs sharded ones, and zero is {zero}",
        "use --zero 3, or --offload without params", kPlugins},
-      {"activations_stay", [](const Problem&, const Candidate& c) { return c.offload.activations; },
-       "an Accelerate YAML has no offload of activations",
-       "use --offload without activations, or target deepspeed", kPlugins},
+      no_activation_offload("an Accelerate YAML has no offload of activations", kPlugins),
   };
 }
 

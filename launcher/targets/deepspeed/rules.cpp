@@ -1,5 +1,6 @@
 #include "launcher/targets/deepspeed/rules.h"
 
+#include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
 
@@ -27,13 +28,7 @@ std::vector<Rule> offload_rules() {
        [](const Problem&, const Candidate& c) { return c.offload.params && c.zero != 3; },
        "offload of weights needs sharded ones, and zero is {zero}",
        "use --zero 3, or --offload without params", kZeroConfig},
-      {"activation_offload_needs_recompute",
-       [](const Problem&, const Candidate& c) {
-         return c.offload.activations && c.recompute.kind != RecomputeKind::full;
-       },
-       "DeepSpeed offloads the inputs of recomputed blocks and no other activations: recompute "
-       "{recompute}",
-       "use --recompute full, or --offload without activations", kCheckpointing},
+      offloads_inputs_only("DeepSpeed", kCheckpointing),
       {"offloaded_optimizer_has_cpu_kernel",
        [](const Problem& p, const Candidate& c) {
          return c.offload.optimizer && p.workload.optimizer != OptimizerKind::adamw &&

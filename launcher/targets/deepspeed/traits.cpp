@@ -5,6 +5,7 @@
 #include "launcher/targets/deepspeed/holdings.h"
 #include "launcher/targets/deepspeed/log.h"
 #include "launcher/targets/deepspeed/rules.h"
+#include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/estimable.h"
 #include "launcher/targets/shared/stand_in.h"
 #include "launcher/targets/shared/torch_states.h"
@@ -12,6 +13,21 @@
 
 namespace planwright::targets::deepspeed {
 namespace {
+
+/// Copies of a block's input run on a stream of their own. The last one is not copied, and the two
+/// last ones are taken from where they are. Source: deepspeedai/DeepSpeed
+/// deepspeed/runtime/activation_checkpointing/checkpointing.py, CheckpointFunction, and
+/// offload_activations.py, _ActivationOffloadEngine @ 0.19.8.
+ActivationOffload activation_offload(const Problem&, const Candidate&) {
+  return {.leaving = Leaving::inputs, .follow = 2, .found = 2, .kept = 1};
+}
+
+/// DeepSpeed's own checkpoint runs a block again as a whole; others are torch's.
+HfModules modules(const Problem& problem, const Candidate& candidate) {
+  HfModules modules = modules_of(problem, candidate, {.gathered = true});
+  modules.reentrant = modules.reentrant || candidate.offload.activations;
+  return modules;
+}
 
 TargetTraits make_traits() {
   TargetTraits traits = stand_in_traits("deepspeed", "0.19.8");
@@ -27,12 +43,11 @@ TargetTraits make_traits() {
   traits.knobs = emitted_knobs();
   traits.axes.tp = usual_degrees();
   traits.axes.zero = {0, 1, 2, 3};
-  traits.axes.offload = offloads();
+  traits.axes.offload = or_with_activations(offloads());
+  traits.activation_offload = activation_offload;
   traits.recipe = recipe;
   traits.kernels = transformers_modules;
-  traits.modules = [](const Problem& problem, const Candidate& candidate) {
-    return modules_of(problem, candidate, {.gathered = true});
-  };
+  traits.modules = modules;
   traits.bucket_elements = reduce_bucket_elements;
   traits.overlaps = overlaps;
   traits.sharding = sharding;

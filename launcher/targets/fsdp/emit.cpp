@@ -31,7 +31,7 @@ void add_sharding(Json& json, const Candidate& c) {
                   {"dp_shard", sharded ? shard_ranks(c) : 1}};
   json["reshard_after_forward"] = c.zero == 3;
   if (is_fsdp1(c)) json["backward_prefetch"] = nullptr;
-  json["cpu_offload"] = c.offload != Offload{};
+  json["cpu_offload"] = c.offload.params;
 }
 
 void add_types(Json& json, const PrecisionRecipe& recipe) {
@@ -42,6 +42,7 @@ void add_types(Json& json, const PrecisionRecipe& recipe) {
 
 void add_work(Json& json, const Problem& problem, const Candidate& c) {
   json["checkpoint_blocks"] = checkpointed(c.recompute, problem.model.layers());
+  json["offload_checkpoints"] = c.offload.activations;
   json["micro_batch_size"] = c.micro_batch;
   json["gradient_accumulation_steps"] = accumulation(problem, c);
   json["sequence_length"] = problem.workload.seq;

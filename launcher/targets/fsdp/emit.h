@@ -16,6 +16,7 @@ namespace planwright::targets::fsdp {
 ///     param_dtype, reduce_dtype    MixedPrecisionPolicy's or MixedPrecision's; autocast's with ddp
 ///     cpu_offload                  CPUOffloadPolicy or none
 ///     checkpoint_blocks            indices of the blocks that checkpoint_wrapper wraps
+///     offload_checkpoints          whether offload_wrapper is around each of those
 ///     micro_batch_size, gradient_accumulation_steps, sequence_length, optimizer
 ///     attention, loss              which kernels; the loss fused is flash-attn's CrossEntropyLoss
 ///                                  of the logits that the model returns

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
 
@@ -14,6 +15,8 @@ constexpr const char* kPolicy =
     "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fsdp_api.py @ v2.11.0";
 constexpr const char* kFsdp1 =
     "pytorch/pytorch torch/distributed/fsdp/fully_sharded_data_parallel.py @ v2.11.0";
+constexpr const char* kWrapper =
+    "pytorch/pytorch torch/distributed/algorithms/_checkpoint/checkpoint_wrapper.py @ v2.11.0";
 constexpr const char* kFlashLoss =
     "Dao-AILab/flash-attention flash_attn/losses/cross_entropy.py @ v1.0.9";
 constexpr const char* kSettings = "launcher/targets/fsdp/emit.h";
@@ -79,6 +82,7 @@ std::vector<Rule> emit_rules() {
                        RecomputeKind::first},
                       kSettings),
       offload_of_all_states(kPolicy),
+      offloads_inputs_only("offload_wrapper around a checkpoint", kWrapper),
       precision_among({Precision::bf16, Precision::fp16, Precision::fp32, Precision::fp64},
                       kPolicy),
       known_knobs(emitted_knobs(), kSettings),

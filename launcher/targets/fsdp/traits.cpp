@@ -4,6 +4,7 @@
 #include "estimator/spec/recompute_rules.h"
 #include "launcher/targets/fsdp/emit.h"
 #include "launcher/targets/fsdp/rules.h"
+#include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/estimable.h"
 #include "launcher/targets/shared/stand_in.h"
 #include "launcher/targets/shared/torch_states.h"
@@ -27,6 +28,13 @@ HfModules modules(const Problem& problem, const Candidate& c) {
   return modules;
 }
 
+/// save_on_cpu copies into page-locked memory and waits, and back on the passes' own stream. Around
+/// a checkpoint it sees the block's input alone. Source: pytorch torch/autograd/graph.py,
+/// save_on_cpu, and torch/utils/checkpoint.py, _NoopSaveInputs @ v2.11.0.
+ActivationOffload activation_offload(const Problem&, const Candidate&) {
+  return {.leaving = Leaving::inputs, .beside = false, .staying = Staying::while_referenced};
+}
+
 TargetTraits make_traits() {
   TargetTraits traits = stand_in_traits("fsdp", "2.11.0");
   traits.holdings = torch_holdings(kUse);
@@ -42,7 +50,8 @@ TargetTraits make_traits() {
   traits.axes.zero = {0, 2, 3};
   traits.axes.hsdp = usual_degrees();
   traits.axes.loss = {LossKernel::plain, LossKernel::fused};
-  traits.axes.offload = offloads_of_all_states();
+  traits.axes.offload = or_with_activations(offloads_of_all_states());
+  traits.activation_offload = activation_offload;
   for (const int k : {2, 3, 4}) traits.axes.recompute.push_back({RecomputeKind::alternate, k, {}});
   for (const int k : {1, 2, 4, 8, 16, 32, 64}) {
     traits.axes.recompute.push_back({RecomputeKind::first, k, {}});

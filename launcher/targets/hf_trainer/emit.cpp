@@ -55,7 +55,7 @@ Json fsdp_config(const Candidate& c) {
   return {{"version", second ? 2 : 1},
           {"reshard_after_forward", second ? Json(c.zero == 3) : Json(strategy)},
           {"auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
-          {"cpu_offload", c.offload != Offload{}},
+          {"cpu_offload", c.offload.params},
           {"cpu_ram_efficient_loading", true},
           {"state_dict_type", "SHARDED_STATE_DICT"},
           {"activation_checkpointing", checkpoints_itself(c)}};
@@ -95,6 +95,7 @@ Json arguments(const EmitRequest& request) {
       {"max_grad_norm", 1.0},
       {"logging_steps", request.probe ? 1 : 10}};
   if (uses_liger(c)) json["use_liger_kernel"] = true;
+  if (c.offload.activations) json["activation_offloading"] = true;
   if (problem.cluster.device.kind == DeviceKind::cpu) {
     json["use_cpu"] = true;
     json["ddp_backend"] = "gloo";
@@ -148,6 +149,12 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request) {
       "sequence {} is not among the Trainer's arguments: it is your data's, or max_length of trl's "
       "SFTConfig",
       problem.workload.seq));
+  if (c.offload.activations) {
+    config.warnings.emplace_back(
+        "activation_offloading is an argument of trl's SFTConfig, which your script parses in "
+        "place "
+        "of TrainingArguments");
+  }
   if (c.zero == 0) {
     const std::string type = torch_name(updated_type(problem.workload.recipe));
     config.warnings.push_back(fmt::format(

@@ -71,9 +71,6 @@ std::vector<Rule> offload_rules() {
        },
        "DeepSpeed offloads sharded states of AdamW: zero {zero}, optimizer {optimizer}",
        "use --zero 1, 2 or 3 with --optimizer adamw, or --offload none", kZeroConfig},
-      {"activations_stay", [](const Problem&, const Candidate& c) { return c.offload.activations; },
-       "the Trainer's arguments have no offload of activations",
-       "use --offload without activations, or target deepspeed", kArguments},
   };
 }
 

@@ -4,6 +4,7 @@
 #include "launcher/targets/hf_trainer/emit.h"
 #include "launcher/targets/hf_trainer/log.h"
 #include "launcher/targets/hf_trainer/rules.h"
+#include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/estimable.h"
 #include "launcher/targets/shared/stand_in.h"
 #include "launcher/targets/shared/transformers_use.h"
@@ -27,6 +28,38 @@ Rule estimable_byte_states() {
           "deepspeedai/DeepSpeed deepspeed/runtime/zero/stage_1_and_2.py @ 0.19.8"};
 }
 
+constexpr const char* kActivations =
+    "huggingface/trl trl/models/activation_offloading.py, OffloadActivations @ v1.9.0";
+
+/// trl's hooks see what a checkpoint saves: a tensor of no bytes and the block's input. Copies run
+/// on a stream of their own, and the five tensors that were saved last stay: none of a block's when
+/// the final norm has saved its own. What that and the loss save is copied and stays, because it is
+/// saved twice or among the last. What came back stays until the next one has been used.
+ActivationOffload activation_offload(const Problem&, const Candidate&) {
+  return {.leaving = Leaving::inputs,
+          .follow = 2,
+          .staying = Staying::to_next_rebuild,
+          .copies_head = true};
+}
+
+std::vector<Rule> estimable_activations() {
+  return {
+      {"estimates_offload_of_inputs",
+       [](const Problem&, const Candidate& c) {
+         return c.offload.activations && c.recompute.kind != RecomputeKind::full;
+       },
+       "without recomputation trl offloads what every operator saves, which this version cannot "
+       "estimate: recompute {recompute}",
+       "use --recompute full, or --offload without activations", kActivations},
+      {"estimates_offload_of_checkpoint",
+       [](const Problem&, const Candidate& c) {
+         return c.offload.activations && checkpoints_reentrantly(c);
+       },
+       "under a reentrant checkpoint trl offloads what a block saves when it is run again, too, "
+       "which this version cannot estimate",
+       "use the knob transformers=5.23, or --offload without activations", kActivations}};
+}
+
 /// Its sgd is torch's without momentum, its AdamW the fused one that the emitter names. Source:
 /// huggingface/transformers src/transformers/trainer_optimizer.py @ v5.23.0.
 TargetTraits make_traits() {
@@ -39,11 +72,14 @@ TargetTraits make_traits() {
   traits.rules = joined({emit_rules(),
                          estimable_models(true),
                          estimable_offload(),
+                         estimable_activations(),
                          estimable_optimizers({OptimizerKind::adamw, OptimizerKind::adam8bit,
                                                OptimizerKind::paged_adam8bit, OptimizerKind::lion,
                                                OptimizerKind::sgd, OptimizerKind::adafactor}),
                          {estimable_types(traits.recipe, false, true), estimable_byte_states()}});
   traits.knobs = emitted_knobs();
+  traits.axes.offload = or_with_activations(traits.axes.offload);
+  traits.activation_offload = activation_offload;
   return traits;
 }
 

@@ -47,6 +47,9 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request, const Json& 
         "stands behind --, with --lr for the learning rate",
         kTrialIterations));
   }
+  if (arguments.contains("fine-grained-activation-offloading")) {
+    config.warnings.emplace_back("offload of activations needs Megatron Core 0.16 or later");
+  }
   if (!brings_script(request)) {
     config.warnings.push_back(fmt::format(
         "{} is Megatron-LM's own: start the command in its folder, or give its path behind --",
@@ -67,6 +70,8 @@ LaunchConfig emit(const EmitRequest& request) {
       command_with_own_script(request, torchrun(request), {kScript}, words_of(arguments));
   // megatron/training/arguments.py demands it of tensor and context ranks before Blackwell.
   if (candidate.tp > 1 || candidate.cp > 1) config.environment["CUDA_DEVICE_MAX_CONNECTIONS"] = "1";
+  // The same file demands it with Transformer Engine from 2.10 on, which would offload weights too.
+  if (candidate.offload.activations) config.environment["NVTE_CPU_OFFLOAD_V1"] = "1";
   add_warnings(config, request, arguments);
   return finished(std::move(config), request, {"0.14.0", "0.19.2"});
 }

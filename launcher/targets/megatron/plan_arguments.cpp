@@ -83,6 +83,25 @@ void add_optimizer(Json& json, const Workload& job, const Candidate& c) {
   json["overlap-cpu-optimizer-d2h-h2d"] = true;
 }
 
+std::vector<std::string> names_of(const OffloadedModules& modules) {
+  const std::pair<bool, const char*> all[] = {
+      {modules.attn_norm, "attn_norm"}, {modules.qkv_linear, "qkv_linear"},
+      {modules.core_attn, "core_attn"}, {modules.attn_proj, "attn_proj"},
+      {modules.mlp_norm, "mlp_norm"},   {modules.expert_fc1, "expert_fc1"},
+      {modules.moe_act, "moe_act"}};
+  std::vector<std::string> names;
+  for (const auto& [is, name] : all) {
+    if (is) names.emplace_back(name);
+  }
+  return names;
+}
+
+void add_activations(Json& json, const Problem& problem, const Candidate& c) {
+  if (!c.offload.activations) return;
+  json["fine-grained-activation-offloading"] = true;
+  json["offload-modules"] = names_of(offloaded_modules(problem, c));
+}
+
 /// Of the flash kernels cuDNN's are the ones that are estimated, unless results must repeat, which
 /// not all devices' do.
 const char* attention_backend(const Candidate& c) {
@@ -114,6 +133,7 @@ Json plan_arguments(const Problem& problem, const Candidate& candidate) {
   add_types(json, job.recipe);
   add_recompute(json, candidate.recompute);
   add_optimizer(json, job, candidate);
+  add_activations(json, problem, candidate);
   add_kernels(json, candidate);
   return json;
 }

@@ -27,6 +27,9 @@ constexpr const char* kSchedules =
 constexpr const char* kGroups = "NVIDIA/Megatron-LM megatron/core/parallel_state.py @ core_v0.14.0";
 constexpr const char* kOptimizer =
     "NVIDIA/Megatron-LM megatron/core/optimizer/optimizer_config.py @ core_v0.14.0";
+constexpr const char* kModuleOffload =
+    "NVIDIA/Megatron-LM megatron/core/pipeline_parallel/fine_grained_activation_offload.py @ "
+    "core_v0.16.0";
 constexpr const char* kMoe =
     "NVIDIA/Megatron-LM megatron/core/transformer/moe/moe_layer.py @ core_v0.14.0";
 constexpr const char* kAttention =
@@ -181,16 +184,35 @@ std::vector<Rule> data_rules() {
   };
 }
 
+bool is_for_later_core(const Candidate& c) {
+  return knob_value(c, emitted_knobs(), kCoreKnob) != "0.14";
+}
+
 std::vector<Rule> offload_rules() {
   return {
       {"offload_in_files",
        [](const Problem&, const Candidate& c) {
-         return c.offload.params || c.offload.activations ||
-                (c.offload.optimizer && c.offload.to != OffloadTo::cpu);
+         return c.offload.params || c.offload.to != OffloadTo::cpu;
        },
-       "these files offload the optimizer's states to the host and nothing else: offload {offload} "
-       "to {offload_to}",
-       "use --offload optimizer or none, or target deepspeed", kArguments},
+       "these files offload the optimizer's states and activations to the host and nothing else: "
+       "offload {offload} to {offload_to}",
+       "use --offload optimizer, activations or none, or target deepspeed", kArguments},
+      {"offload_of_version",
+       [](const Problem& p, const Candidate& c) {
+         return c.offload.activations && !offloads_modules(p) && !is_for_later_core(c);
+       },
+       "Megatron-LM has arguments for offload of activations from 0.16 on",
+       "use the knob megatron_core=0.16, or --recompute full", kModuleOffload},
+      {"offload_of_what_is_saved",
+       [](const Problem&, const Candidate& c) {
+         const RecomputeKind kind = c.recompute.kind;
+         return c.offload.activations && kind != RecomputeKind::none &&
+                kind != RecomputeKind::selective;
+       },
+       "Megatron Core offloads what modules save, and under recompute {recompute} they save "
+       "nothing "
+       "in a forward",
+       "use --recompute none or selective, or --offload none", kModuleOffload},
       {"offload_needs_shards",
        [](const Problem& p, const Candidate& c) {
          return c.offload.optimizer &&
@@ -301,7 +323,8 @@ std::vector<Knob> emitted_knobs() {
            {"alltoall", "allgather"},
            "whether ranks of experts get the tokens for their experts, or all"},
           {kGroupsKnob, {"on", "off"}, "whether products of several experts are one kernel"},
-          {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"}};
+          {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"},
+          {kCoreKnob, {"0.14", "0.16"}, "the oldest Megatron Core that the files are for"}};
 }
 
 TeModules te_modules(const Candidate& candidate) {
@@ -313,6 +336,21 @@ TeModules te_modules(const Candidate& candidate) {
           .groups_experts = is(kGroupsKnob, "on"),
           .gathers_tokens = is(kDispatcherKnob, "allgather"),
           .gets_masks = is(kMasksKnob, "on")};
+}
+
+/// All that the model's blocks have. Source: NVIDIA/Megatron-LM megatron/core/transformer/
+/// attention.py, multi_latent_attention.py, transformer_layer.py and moe/experts.py,
+/// TEGroupedMLP @ core_v0.16.0: a norm that is one kernel with a product is no module.
+OffloadedModules offloaded_modules(const Problem& problem, const Candidate& candidate) {
+  const bool experts = has_experts(problem);
+  const bool grouped = experts && te_modules(candidate).groups_experts;
+  return {.attn_norm = problem.model.any_block([](const BlockSpec& b) { return !!b.latent; }),
+          .qkv_linear = true,
+          .core_attn = true,
+          .attn_proj = true,
+          .mlp_norm = experts,
+          .expert_fc1 = grouped,
+          .moe_act = grouped};
 }
 
 Exchange exchange(const Candidate& candidate) {

@@ -13,6 +13,7 @@ constexpr const char* kDeterministicKnob = "deterministic_mode";
 constexpr const char* kDispatcherKnob = "moe_token_dispatcher_type";
 constexpr const char* kGroupsKnob = "moe_grouped_gemm";
 constexpr const char* kMasksKnob = "create_attention_mask_in_dataloader";
+constexpr const char* kCoreKnob = "megatron_core";
 constexpr const char* kSumsKnob = "gradient_accumulation_fusion";
 
 /// How context ranks exchange what they attend to: the knob's, or p2p.
@@ -21,6 +22,9 @@ Exchange exchange(const Candidate& candidate);
 bool overlaps(const Candidate& candidate);
 
 TeModules te_modules(const Candidate& candidate);
+
+/// Those whose inputs a plan that offloads activations sends to the host.
+OffloadedModules offloaded_modules(const Problem& problem, const Candidate& candidate);
 
 std::vector<Knob> emitted_knobs();
 

@@ -75,6 +75,7 @@ SupportedAxes axes() {
   for (const int k : {1, 2, 4, 8}) axes.recompute.push_back({RecomputeKind::first, k, {}});
   axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
   axes.loss = {LossKernel::plain, LossKernel::fused};
+  axes.offload = {Offload{}, {.activations = true}};
   axes.vpp = {1, 2, 3, 4, 5, 6, 8, 10, 12};
   axes.schedule = {Schedule::one_f_one_b, Schedule::interleaved};
   for (const char* axis : {"hsdp", "offload"}) {
@@ -85,6 +86,15 @@ SupportedAxes axes() {
 
 std::int64_t bucket_elements(const Candidate& c) {
   return std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * c.dp * c.cp);
+}
+
+/// Source: NVIDIA/Megatron-LM megatron/core/pipeline_parallel/fine_grained_activation_offload.py,
+/// ChunkOffloadHandler, and --min-offloaded-tensor-size @ core_v0.16.0: page-locked, on streams of
+/// their own.
+ActivationOffload activation_offload(const Problem& problem, const Candidate& c) {
+  return {.leaving = Leaving::modules,
+          .modules = offloaded_modules(problem, c),
+          .least_elements = 1024 * 1024};
 }
 
 TargetTraits make_traits() {
@@ -107,6 +117,7 @@ TargetTraits make_traits() {
   traits.experts_apart = true;
   traits.exchange = exchange;
   traits.te_modules = te_modules;
+  traits.activation_offload = activation_offload;
   traits.bucket_elements = bucket_elements;
   traits.overlaps = overlaps;
   return traits;

@@ -13,6 +13,9 @@ inline bool is_since(const Problem& problem, int minor) {
 /// megatron/core/transformer/transformer_config.py: more tensor ranks than key/value heads.
 inline bool replicates_kv_heads(const Problem& problem) { return is_since(problem, 16); }
 
+/// megatron/core/pipeline_parallel/fine_grained_activation_offload.py.
+inline bool offloads_modules(const Problem& problem) { return is_since(problem, 16); }
+
 /// megatron/core/transformer/transformer_block.py: the last of the chunks may have fewer blocks.
 inline bool cuts_last_chunk(const Problem& problem) { return is_since(problem, 17); }
 

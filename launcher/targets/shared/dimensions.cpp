@@ -170,9 +170,9 @@ Rule offload_of_all_states(const std::string& source) {
   return {
       "offload_of_all_states",
       [](const Problem&, const Candidate& c) {
-        if (c.offload == Offload{}) return false;
-        return c.zero < 2 || c.offload.optimizer != c.offload.params || c.offload.activations ||
-               c.offload.to != OffloadTo::cpu;
+        const Offload& o = c.offload;
+        const bool apart = o.optimizer != o.params || o.to != OffloadTo::cpu;
+        return apart || (o.params && c.zero < 2);
       },
       "target {target} offloads sharded weights, gradients and states together, and only to the "
       "host: offload {offload} to {offload_to} at zero {zero}",

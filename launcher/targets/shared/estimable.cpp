@@ -56,11 +56,7 @@ std::vector<Rule> estimable_offload() {
              return c.offload != Offload{} && p.cluster.device.kind != DeviceKind::cuda;
            },
            "offload {offload} would leave a CPU's memory for the same memory", "use --offload none",
-           kHoldings},
-          {"estimates_offload",
-           [](const Problem&, const Candidate& c) { return c.offload.activations; },
-           "this version cannot estimate offload of activations for target {target}",
-           "use --offload without activations, or --recompute full", kHoldings}};
+           kHoldings}};
 }
 
 Rule estimable_types(const std::function<std::optional<PrecisionRecipe>(Precision)>& recipe,

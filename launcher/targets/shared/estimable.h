@@ -19,7 +19,7 @@ std::vector<Rule> estimable_models(bool transformers = false);
 /// rank has whole tensors.
 std::vector<Rule> estimable_optimizers(const std::vector<OptimizerKind>& kinds);
 
-/// Offload from GPUs, of all but activations.
+/// Offload from GPUs.
 std::vector<Rule> estimable_offload();
 
 /// Types of gradients, states and masters as the target keeps them for the precision's word;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
 #include "launcher/targets/shared/version.h"
@@ -156,6 +157,7 @@ std::vector<Rule> emit_rules() {
           kCheckpoint),
       recompute_of_generation(),
       offload_of_all_states(kConfig),
+      no_activation_offload("torchtitan's configuration has no offload of activations", kConfig),
       precision_among({Precision::bf16, Precision::fp32}, kConfig),
       optimizer_among({OptimizerKind::adamw}, kConfig),
       known_knobs({}, kConfig),

@@ -33,7 +33,7 @@ Json training(const launcher::EmitRequest& request) {
             {"global_batch_size", problem.workload.global_batch},
             {"seq_len", problem.workload.seq},
             {"max_norm", 1.0},
-            {"enable_cpu_offload", c.offload != Offload{}},
+            {"enable_cpu_offload", c.offload.params},
             {"dtype", torch_name(updated_type(recipe))},
             {"mixed_precision_param", torch_name(recipe.compute)},
             {"mixed_precision_reduce", "float32"}};

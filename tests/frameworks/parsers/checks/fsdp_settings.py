@@ -7,8 +7,8 @@ import os
 from . import common, pretended
 
 KEYS = {"schema", "wrap", "mesh", "reshard_after_forward", "cpu_offload", "storage_dtype", "param_dtype",
-        "reduce_dtype", "checkpoint_blocks", "micro_batch_size", "gradient_accumulation_steps", "sequence_length",
-        "optimizer", "attention", "loss", "max_steps"}
+        "reduce_dtype", "checkpoint_blocks", "offload_checkpoints", "micro_batch_size",
+        "gradient_accumulation_steps", "sequence_length", "optimizer", "attention", "loss", "max_steps"}
 
 
 def check(path, options):
@@ -26,13 +26,14 @@ def check(path, options):
     # One block more than the last that is checkpointed, and two at least.
     model = build(settings, max(settings["checkpoint_blocks"], default=1) + 2)
     recomputed = checkpoint(model, settings["checkpoint_blocks"])
+    away = offload(model, settings["checkpoint_blocks"]) if settings["offload_checkpoints"] else 0
     found = shard(model, settings) if settings["wrap"] == "fully_shard" else replicate(model, settings)
     micro, accumulation = settings["micro_batch_size"], settings["gradient_accumulation_steps"]
     dp = found["dp_replicate"] * found["dp_shard"]
     storage = str(next(model.parameters()).dtype).removeprefix("torch.")
     return common.Report(dict(world=options.world, dp=dp, micro_batch=micro, grad_accum=accumulation,
                               global_batch=micro * accumulation * dp, storage=storage, recomputed_blocks=recomputed,
-                              **found))
+                              offloaded_blocks=away, **found))
 
 
 def build(settings, blocks):
@@ -46,6 +47,13 @@ def checkpoint(model, blocks):
     for index in blocks:
         model[index] = wrapping.checkpoint_wrapper(model[index])
     return sum(isinstance(block, wrapping.CheckpointWrapper) for block in model)
+
+
+def offload(model, blocks):
+    from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as wrapping
+    for index in blocks:
+        model[index] = wrapping.offload_wrapper(model[index])
+    return sum(isinstance(block, wrapping.OffloadWrapper) for block in model)
 
 
 def mesh_of(settings):
