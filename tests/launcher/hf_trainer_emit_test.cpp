@@ -99,6 +99,7 @@ TEST(HfTrainerEmit, SaysHowModulesRun) {
   EXPECT_EQ(file["fsdp_config"]["version"].as<int>(), 1);
   EXPECT_EQ(file["fsdp_config"]["reshard_after_forward"].as<std::string>(), "full_shard");
   EXPECT_FALSE(file["fsdp_config"]["activation_checkpointing"].as<bool>());
+  EXPECT_EQ(file["fsdp_config"]["backward_prefetch"].as<std::string>(), "NO_PREFETCH");
 }
 
 TEST(HfTrainerEmit, CheckpointsByItselfWithoutFsdp) {

@@ -8,6 +8,7 @@
 #include "launcher/quote.h"
 #include "launcher/targets/accelerate/rules.h"
 #include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/shared/torch_words.h"
@@ -67,7 +68,7 @@ Json fsdp1_block(const Candidate& c) {
   const bool whole = c.zero == 3;
   json["fsdp_sharding_strategy"] = c.hsdp > 1 ? (whole ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2")
                                               : (whole ? "FULL_SHARD" : "SHARD_GRAD_OP");
-  json["fsdp_backward_prefetch"] = "BACKWARD_PRE";
+  json["fsdp_backward_prefetch"] = prefetch_word(c);
   json["fsdp_forward_prefetch"] = false;
   json["fsdp_use_orig_params"] = true;
   json["fsdp_sync_module_states"] = true;

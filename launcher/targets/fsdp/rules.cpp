@@ -1,6 +1,7 @@
 #include "launcher/targets/fsdp/rules.h"
 
 #include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/knobs.h"
 
 namespace planwright::targets::fsdp {
@@ -34,7 +35,8 @@ bool is_fsdp1(const Candidate& candidate) {
 
 std::vector<Knob> emitted_knobs() {
   return {{kEngineKnob, all_words<Engine>(),
-           "what shards: fully_shard (DDP at zero 0) or FullyShardedDataParallel"}};
+           "what shards: fully_shard (DDP at zero 0) or FullyShardedDataParallel"},
+          prefetch_knob()};
 }
 
 std::vector<Rule> emit_rules() {
@@ -56,6 +58,7 @@ std::vector<Rule> emit_rules() {
       precision_among({Precision::bf16, Precision::fp16, Precision::fp32, Precision::fp64},
                       kPolicy),
       known_knobs(emitted_knobs(), kSettings),
+      prefetch_is_fsdp1s(is_fsdp1),
   };
 }
 

@@ -16,7 +16,7 @@ constexpr const char* kEngineKnob = "engine";
 /// Whether FullyShardedDataParallel does.
 bool is_fsdp1(const Candidate& candidate);
 
-/// The knob, its default first.
+/// The knobs, their defaults first.
 std::vector<Knob> emitted_knobs();
 
 /// What a script that shards with these, or not at all, cannot be told.

@@ -9,6 +9,7 @@
 #include "launcher/targets/deepspeed/config.h"
 #include "launcher/targets/hf_trainer/rules.h"
 #include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/shared/torch_words.h"
@@ -52,13 +53,15 @@ bool checkpoints_itself(const Candidate& c) {
 Json fsdp_config(const Candidate& c) {
   const bool second = engine_of(c) == Engine::fsdp2;
   const char* strategy = c.zero == 3 ? "full_shard" : "shard_grad_op";
-  return {{"version", second ? 2 : 1},
-          {"reshard_after_forward", second ? Json(c.zero == 3) : Json(strategy)},
-          {"auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
-          {"cpu_offload", c.offload != Offload{}},
-          {"cpu_ram_efficient_loading", true},
-          {"state_dict_type", "SHARDED_STATE_DICT"},
-          {"activation_checkpointing", checkpoints_itself(c)}};
+  Json json{{"version", second ? 2 : 1},
+            {"reshard_after_forward", second ? Json(c.zero == 3) : Json(strategy)},
+            {"auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
+            {"cpu_offload", c.offload != Offload{}},
+            {"cpu_ram_efficient_loading", true},
+            {"state_dict_type", "SHARDED_STATE_DICT"},
+            {"activation_checkpointing", checkpoints_itself(c)}};
+  if (!second) json["backward_prefetch"] = prefetch_word(c);
+  return json;
 }
 
 /// What the Trainer sets as well is "auto", so that there is one place to change it.
