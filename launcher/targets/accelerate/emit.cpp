@@ -10,6 +10,7 @@
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/launch.h"
+#include "launcher/targets/shared/loading.h"
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/shared/torch_words.h"
 #include "launcher/targets/shared/transformers_use.h"
@@ -21,6 +22,11 @@ using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
 bool uses_fsdp(const Candidate& c) { return engine_of(c) != Engine::deepspeed && c.zero >= 2; }
+
+Sharder sharder_of(const Candidate& c) {
+  if (engine_of(c) == Engine::deepspeed) return Sharder::deepspeed;
+  return uses_fsdp(c) ? Sharder::fsdp : Sharder::none;
+}
 
 const char* distributed_type(const Problem& problem, const Candidate& candidate) {
   if (engine_of(candidate) == Engine::deepspeed) return "DEEPSPEED";
@@ -158,6 +164,9 @@ void add_model_warnings(LaunchConfig& config, const EmitRequest& request) {
   if (c.cp > 1) {
     config.warnings.push_back(fmt::format(
         "cp {} needs the step under accelerator.maybe_context_parallel in your script", c.cp));
+  }
+  for (std::string& each : loading_warnings(problem, c, sharder_of(c))) {
+    config.warnings.push_back(std::move(each));
   }
   warn_of_nvme(config, c);
 }

@@ -11,6 +11,7 @@
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/launch.h"
+#include "launcher/targets/shared/loading.h"
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/shared/torch_words.h"
 #include "launcher/targets/shared/transformers_use.h"
@@ -23,6 +24,10 @@ using launcher::LaunchConfig;
 
 bool uses_fsdp(const Candidate& c) { return engine_of(c) != Engine::deepspeed && c.zero > 0; }
 bool uses_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
+
+Sharder sharder_of(const Candidate& c) {
+  return uses_deepspeed(c) ? Sharder::deepspeed : uses_fsdp(c) ? Sharder::fsdp : Sharder::none;
+}
 
 /// Source: transformers training_args.py, OptimizerNames @ v5.23.0. bitsandbytes' 8-bit Adam does
 /// not step sharded tensors, torchao's does.
@@ -163,6 +168,9 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request) {
     config.warnings.emplace_back(
         "zero 3: make TrainingArguments before the model is loaded, else each rank loads all of "
         "it");
+  }
+  for (std::string& each : loading_warnings(problem, c, sharder_of(c))) {
+    config.warnings.push_back(std::move(each));
   }
   warn_of_nvme(config, c);
 }
