@@ -61,6 +61,9 @@ TEST(AccelerateEmit, IsDdpAtZeroNought) {
   config = emit(asked);
   EXPECT_EQ(yaml(config)["distributed_type"].as<std::string>(), "MULTI_CPU");
   EXPECT_TRUE(yaml(config)["use_cpu"].as<bool>());
+  EXPECT_EQ(config.command.front(), "torchrun") << "accelerate launch would start one process";
+  EXPECT_EQ(config.environment.at("ACCELERATE_USE_CPU"), "true");
+  EXPECT_EQ(config.environment.at("ACCELERATE_MIXED_PRECISION"), "bf16");
 }
 
 TEST(AccelerateEmit, ShardsByFsdpOneByItsKnob) {

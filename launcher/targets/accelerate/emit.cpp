@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "launcher/document.h"
 #include "launcher/quote.h"
@@ -129,6 +130,20 @@ Json document(const Problem& problem, const Candidate& c) {
   return json;
 }
 
+/// Whatever the file says of CPUs, `accelerate launch` starts one process on them. torchrun starts
+/// several, which have the file's settings from their environment. Source: accelerate
+/// commands/launch.py, launch_command, and state.py, _prepare_backend @ v1.15.0.
+void set_command(LaunchConfig& config, const EmitRequest& request, const std::string& path) {
+  const auto& [problem, c, evidence] = request.plan;
+  if (std::string_view("MULTI_CPU") != distributed_type(problem, c)) {
+    config.command = command_of(request, {"accelerate", "launch", "--config_file", path}, {});
+    return;
+  }
+  config.command = command_of(request, torchrun(request), {});
+  config.environment["ACCELERATE_USE_CPU"] = "true";
+  config.environment["ACCELERATE_MIXED_PRECISION"] = mixed_precision(problem, c);
+}
+
 void add_script_warnings(LaunchConfig& config, const EmitRequest& request) {
   const auto& [problem, c, evidence] = request.plan;
   config.warnings.push_back(
@@ -180,7 +195,7 @@ LaunchConfig emit(const EmitRequest& request) {
   const std::string path = path_of(request, "accelerate.yaml");
   config.files.push_back({path, launcher::comment_lines(origin_lines(request)) +
                                     launcher::yaml_text(document(problem, candidate))});
-  config.command = command_of(request, {"accelerate", "launch", "--config_file", path}, {});
+  set_command(config, request, path);
   // Read by Accelerator() whatever the engine.
   config.environment["ACCELERATE_GRADIENT_ACCUMULATION_STEPS"] =
       std::to_string(accumulation(problem, candidate));
