@@ -101,8 +101,9 @@ std::vector<Schedule> free_schedules(const SupportedAxes& axes, const Candidate&
   return schedules.empty() ? axes.schedule : schedules;
 }
 
-/// Where nothing says how many sequences there are.
-const std::vector<int> kMicroBatches{1, 2, 4, 8, 16, 32, 64, 128, 256};
+/// Where nothing says how many sequences there are: two to each doubling, so that the largest one
+/// that fits is less than a third short of what would.
+const std::vector<int> kMicroBatches{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
 
 std::vector<int> free_micro_batch(const Problem& problem, const Candidate& candidate) {
   const std::int64_t batch = problem.workload.global_batch;

@@ -53,11 +53,11 @@ TEST_F(CommandTuneProcess, NeedsNothingButTheCommand) {
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   const Json result = json_lines(tuned.out).back();
   EXPECT_EQ(result["event"], "result");
-  EXPECT_EQ(result["counted"], 9) << "powers of two";
-  EXPECT_EQ(result["candidate"]["micro_batch"], 64)
+  EXPECT_EQ(result["counted"], 16) << "powers of two, and half-way between";
+  EXPECT_EQ(result["candidate"]["micro_batch"], 96)
       << "the fastest whose peak fits: 128 would take more than a GiB: " << tuned.err;
-  EXPECT_NEAR(result["measured"]["tokens_per_second_per_device"].get<double>(), 64 / 0.074, 1);
-  EXPECT_EQ(result["command"], Json({script_, "64", "STEPS"})) << "a probe's are not the job's";
+  EXPECT_NEAR(result["measured"]["tokens_per_second_per_device"].get<double>(), 96 / 0.106, 1);
+  EXPECT_EQ(result["command"], Json({script_, "96", "STEPS"})) << "a probe's are not the job's";
   EXPECT_NE(file_text(folder_ / "runs").find(" 4\n"), std::string::npos)
       << "a probe makes one step of warm-up and three that are measured";
 
@@ -110,9 +110,9 @@ TEST_F(CommandTuneProcess, MakesUpNoFiguresForAnUnknownModel) {
   EXPECT_GT(events.back()["error_after"], 0);
   const Json last = events[events.size() - 4];
   ASSERT_EQ(last["event"], "probe_started");
-  EXPECT_NEAR(last["predicted"]["allocated_bytes"].get<double>(), (96 + 8 * 32) << 20, 1 << 24)
+  EXPECT_NEAR(last["predicted"]["allocated_bytes"].get<double>(), (96 + 8 * 96) << 20, 1 << 24)
       << "what measurements have corrected is a prediction: " << tuned.err;
-  EXPECT_NEAR(last["predicted"]["step_time_s"].get<double>(), 0.042, 0.004);
+  EXPECT_NEAR(last["predicted"]["step_time_s"].get<double>(), 0.106, 0.004);
 
   const std::string nobody =
       "predicted  measured\nallocated           not known    0.1016\n"
@@ -149,7 +149,7 @@ printf '{"step_time_s": %d.%06d}' $(($us / 1000000)) $(($us % 1000000)) > "$PLAN
         run(kStudy + "--memory 64GiB --storage " + script + ".db -- " + script + " {micro_batch}");
     return json_lines(tuned.out).back()["candidate"]["micro_batch"];
   };
-  EXPECT_EQ(best(squared), 8);
+  EXPECT_EQ(best(squared), 12);
   EXPECT_EQ(best(cliff), 16);
 }
 

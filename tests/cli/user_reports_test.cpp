@@ -1,73 +1,13 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstdint>
-#include <map>
 #include <set>
 #include <string>
-#include <utility>
 
-#include "command.h"
-#include "tests/support/test_folder.h"
+#include "user_report.h"
 
-/// Reports of users whose planner or framework gave them a wrong figure, with the right one: where
-/// each was reported stands beside its test (UR: the number in the list they were taken from).
+/// What plans need of memory.
 namespace planwright::testing {
 namespace {
-
-constexpr double kGiB = 1073741824.0;
-
-/// What `estimate` says of a plan.
-class Told {
- public:
-  Told(Json json, std::string err) : json_(std::move(json)), err_(std::move(err)) {}
-
-  std::string verdict() const { return json_.is_object() ? json_["verdict"] : Json("none"); }
-  std::string reason() const { return json_.is_object() ? json_["reason"] : Json(err_); }
-  double parameters() const { return json_["parameters"]["total"]; }
-  double account(const std::string& name, std::size_t stage = 0) const {
-    return json_["stages"][stage]["accounts"][name];
-  }
-  double states() const {
-    return account("parameters") + account("gradients") + account("optimizer");
-  }
-  double allocated() const { return json_["peak"]["allocated_bytes"]; }
-  double device() const { return json_["peak"]["device_bytes"]; }
-  double host() const { return json_["host_bytes"]; }
-  const Json& json() const { return json_; }
-
- private:
-  Json json_;
-  std::string err_;
-};
-
-class UserReport : public ::testing::Test {
- protected:
-  Told estimate(const std::string& line) {
-    const CommandResult result = run_command({folder_.path()}, words("estimate --json " + line));
-    const auto documents = json_lines(result.out);
-    return {documents.empty() ? Json() : documents.front(), result.err};
-  }
-
-  /// A Llama-like model of these sizes, in a folder of that name.
-  void put_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes) {
-    Json config{{"architectures", {"LlamaForCausalLM"}},
-                {"model_type", "llama"},
-                {"hidden_size", 4096},
-                {"num_hidden_layers", 32},
-                {"num_attention_heads", 32},
-                {"intermediate_size", 11008},
-                {"vocab_size", 32000},
-                {"max_position_embeddings", 4096},
-                {"rms_norm_eps", 1e-6},
-                {"hidden_act", "silu"},
-                {"tie_word_embeddings", false}};
-    for (const auto& [key, size] : sizes) config[key] = size;
-    folder_.put(name + "/config.json", config.dump());
-  }
-
-  const TestFolder folder_;
-};
 
 const char* const kSeven = "--model llama-2-7b --device A100-SXM4-80GB --seq 64 ";
 const char* const kEightRanks = "--devices 8 --global-batch 8 ";
@@ -180,6 +120,27 @@ TEST_F(UserReport, Ur012GradientsStayWholeWhileTheyAreSummed) {  // huggingface/
   EXPECT_LT(more, 12.6 * kGiB) << "bf16 of all weights";
 }
 
+TEST_F(UserReport, Ur014EveryTokenHasTwoExperts) {  // NVIDIA/Megatron-LM#1784
+  const std::string plan =
+      " --device H200-SXM-141GB --devices 64 --zero 1 --seq 4096 --micro-batch 1 --global-batch 64 "
+      "--target megatron";
+  const double dense = estimate("--model mistral-7b" + plan).account("activations");
+  const double mixed = estimate("--model mixtral-8x7b" + plan).account("activations");
+  const double apart = estimate("--model mixtral-8x7b --ep 8" + plan).account("activations");
+  const double mlp = 2.0 * (4096 + 3 * 14336) * 4096 * 32;  // input, both halves, their product
+  EXPECT_GT(mixed - dense, mlp);
+  EXPECT_LT(mixed - dense, 1.2 * mlp) << "and routing";
+  EXPECT_EQ(apart, mixed) << "ranks exchange tokens";
+}
+
+TEST_F(UserReport, Ur016StatesAreOfAllExperts) {  // AlexsJones/llmfit#230
+  const Told told = estimate(
+      "--model mixtral-8x7b --device H200-SXM-141GB --devices 64 --zero 1 --seq 4096 --micro-batch "
+      "1 --global-batch 64 --target megatron");
+  EXPECT_EQ(told.account("parameters"), 2 * 46702792704.0);
+  EXPECT_LT(told.json()["parameters"]["active"].get<double>(), 13e9);
+}
+
 TEST_F(UserReport, Ur017MegatronOfA7bOverEightTensorRanks) {  // aliyun/aicb#36
   put_model("aicb", {{"intermediate_size", 10880}});
   const Told told = estimate(
@@ -233,6 +194,17 @@ TEST_F(UserReport, Ur022EachStageHoldsWhatIsOnItsWay) {  // deepspeedai/DeepSpee
   EXPECT_GT(told.account("activations", 0), 7 * step);
 }
 
+TEST_F(UserReport, Ur024TheFirstOfFourStagesHoldsFour) {  // deepspeedai/DeepSpeed#2800
+  const Told told = estimate(
+      "--model llama-2-7b --device A100-SXM4-80GB --devices 4 --pp 4 --seq 1024 --micro-batch 1 "
+      "--global-batch 8 --target megatron-deepspeed --zero 0");
+  const double one = told.account("activations", 2) - told.account("activations", 3);
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    EXPECT_NEAR(told.account("activations", stage) / one, 4.0 - static_cast<double>(stage), 0.2)
+        << stage;
+  }
+}
+
 TEST_F(UserReport, Ur025MoreMicroBatchesAreNoMoreMemory) {  // marin-community/marin#6532
   std::set<double> peaks;
   for (const int batch : {8, 16, 32}) {
@@ -271,6 +243,18 @@ TEST_F(UserReport, Ur028WhatAnAdapterRunsIsActivations) {  // deepspeedai/DeepSp
   EXPECT_GT(told.account("activations") + told.account("logits"), 0.8 * told.allocated());
 }
 
+TEST_F(UserReport, Ur029ScoresAreMostOfWhatIsKept) {  // huggingface/blog#1413
+  const std::string plan =
+      "--model starcoder --device H200-SXM-141GB --devices 8 --seq 2048 --micro-batch 4 "
+      "--global-batch 32 --target megatron --zero 0 --attention ";
+  const double flash = estimate(plan + "flash").account("activations");
+  const double eager = estimate(plan + "eager").account("activations");
+  const double layers = 2048.0 * 4 * 6144 * 40;  // s b h L
+  EXPECT_NEAR(flash, layers * (30 - 2), 0.02 * flash) << "two bytes are masks of dropout";
+  EXPECT_NEAR(eager - flash, layers * 2 * 48 * 2048 / 6144, 0.02 * eager)
+      << "of the report's five bytes dropout has three";
+}
+
 TEST_F(UserReport, Ur030FullTuningNeedsMoreThanAdapters) {  // meta-pytorch/torchtune#794
   const std::string plan =
       "--model llama-2-7b --device A100-SXM4-80GB --devices 1 --seq 512 --micro-batch 2 "
@@ -290,6 +274,20 @@ TEST_F(UserReport, Ur031KindsOfMemoryAreToldApart) {  // fms-acceleration#14
   const double reserved = told.json()["peak"]["reserved_bytes"];
   EXPECT_LT(told.allocated(), reserved);
   EXPECT_LT(reserved, told.device());
+}
+
+TEST_F(UserReport, Ur032AttentionAndVocabularyDecide) {  // huggingface/peft#2111
+  const std::string plan =
+      " --device A100-SXM4-80GB --devices 4 --seq 4096 --micro-batch 1 --global-batch 4 --target "
+      "hf-trainer --job lora --zero 3 --attention ";
+  const Told flash = estimate("--model gemma-2b" + plan + "flash");
+  const Told eager = estimate("--model gemma-2b" + plan + "eager");
+  EXPECT_GT(eager.account("activations") - flash.account("activations"), 18 * 2.0 * 8 * 4096 * 4096)
+      << "scores of each layer";
+  EXPECT_GT(flash.account("logits"), 2 * 4096.0 * 256000 * 4);
+  const Told capped = estimate("--model gemma-2-9b" + plan + "flash");
+  EXPECT_EQ(capped.verdict(), "invalid") << "its blocks are no others'";
+  EXPECT_NE(capped.reason().find("cannot estimate"), std::string::npos) << capped.reason();
 }
 
 TEST_F(UserReport, Ur033A70bOnTwoSmallCardsIsTooLarge) {  // axolotl-ai-cloud/axolotl#1522
@@ -316,6 +314,22 @@ TEST_F(UserReport, Ur034SomeMemoryIsInNoTensor) {  // pytorch/pytorch#28394
   EXPECT_GT(grouped, one) << "and a group's buffers";
 }
 
+TEST_F(UserReport, Ur035TheDevicesCounterSeesMoreThanTheAllocators) {  // vllm-project/vllm#2031
+  const Told told =
+      estimate(std::string(kSeven) + "--devices 2 --global-batch 2 --target fsdp --zero 3");
+  const double reserved = told.json()["peak"]["reserved_bytes"];
+  EXPECT_NEAR(told.device() - reserved, told.account("context"), 1);
+  EXPECT_EQ(told.verdict(), "fits");
+  const std::string between = std::to_string(static_cast<std::int64_t>(told.device() - 1)) + "B";
+  EXPECT_EQ(estimate(std::string(kSeven) +
+                     "--devices 2 --global-batch 2 --target fsdp --zero 3 "
+                     "--headroom 0% --memory " +
+                     between)
+                .verdict(),
+            "too_large")
+      << "by what is outside the allocator";
+}
+
 TEST_F(UserReport, Ur037OffloadNeedsTheHostsMemory) {  // deepspeedai/DeepSpeed#4239
   folder_.put("small.toml", "host_memory = \"128GiB\"\n");
   const Told told = estimate(
@@ -337,6 +351,19 @@ TEST_F(UserReport, Ur038ADiskNeedsBuffersInMemory) {  // deepspeedai/DeepSpeed#3
   EXPECT_LT(told.host(), memory.host());
 }
 
+TEST_F(UserReport, Ur039WhatIsThereBeforeTheFirstStepIsALine) {  // pytorch/pytorch#152263
+  const Told told = estimate(
+      "--model llama-3.1-8b --device A100-SXM4-80GB --devices 4 --seq 512 --micro-batch 1 "
+      "--global-batch 4 --target hf-trainer --zero 3");
+  const Json first = told.json()["phases"][0];
+  EXPECT_EQ(first["phase"], "load");
+  // A part of fp32 weights and of both moments: units are cut as they come.
+  EXPECT_NEAR(first["allocated_bytes"].get<double>(), 12 * told.parameters() / 4, 1e6);
+  EXPECT_LT(first["allocated_bytes"].get<double>(), told.allocated());
+  EXPECT_LT(told.allocated(), told.json()["peak"]["reserved_bytes"].get<double>())
+      << "which is no need";
+}
+
 TEST_F(UserReport, Ur040WeightsThatAreNotWidenedAreHalf) {  // huggingface/accelerate#2674
   const std::string plan =
       "--model llama-2-7b --device H200-SXM-141GB --devices 1 --seq 64 --job finetune "
@@ -347,6 +374,18 @@ TEST_F(UserReport, Ur040WeightsThatAreNotWidenedAreHalf) {  // huggingface/accel
   EXPECT_NEAR(narrow.states() / narrow.parameters(), 8, 0.01);
 }
 
+TEST_F(UserReport, Ur041EachTypeIsAnInputOfItsOwn) {  // verl-project/verl#6526
+  const std::string plan = std::string(kSeven) + kEightRanks + "--target megatron --zero 1 ";
+  const Told wide = estimate(plan), narrow = estimate(plan + "--grad-dtype bf16");
+  EXPECT_NEAR(wide.account("gradients") / wide.parameters(), 4, 0.05);
+  EXPECT_LT(narrow.account("gradients") / narrow.parameters(), 2.6)
+      << "and one for a step of the optimizer";
+  EXPECT_EQ(narrow.account("optimizer"), wide.account("optimizer"));
+  const Told moments = estimate(plan + "--state-dtype bf16");
+  EXPECT_EQ(moments.verdict(), "invalid") << "fp32 is not passed off as what was asked for";
+  EXPECT_NE(moments.reason().find("states in fp32"), std::string::npos) << moments.reason();
+}
+
 TEST_F(UserReport, Ur042StatesAreShardedToo) {  // simplescaling/s1#25
   const Told told = estimate(
       "--model qwen2.5-32b --device A100-SXM4-80GB --devices 16 --seq 64 --micro-batch 1 "
@@ -355,78 +394,27 @@ TEST_F(UserReport, Ur042StatesAreShardedToo) {  // simplescaling/s1#25
   EXPECT_NEAR(told.states() / told.parameters(), (16 + 4) / 16.0, 0.005);
 }
 
-/// Of plans that a framework refuses or, worse, runs as something else.
-struct Refused {
-  const char* report;
-  std::string plan;
-  const char* words;
-};
-
-TEST_F(UserReport, WhatCannotRunIsInvalid) {
-  put_model("llama-30b", {{"hidden_size", 6656},
-                          {"num_hidden_layers", 60},
-                          {"num_attention_heads", 52},
-                          {"intermediate_size", 17920}});
-  put_model("two-kv", {{"num_key_value_heads", 2}});
-  const std::string device = " --device H100-SXM5-80GB --seq 512 ";
-  const Refused cases[] = {
-      {"UR-075: pytorch/torchtitan#2574",
-       "--model two-kv --devices 4 --tp 4 --sp on --global-batch 8 --target torchtitan", "2 key"},
-      {"UR-076: deepspeedai/DeepSpeed#3634",
-       "--model llama-30b --devices 8 --tp 8 --global-batch 8 --target deepspeed", "52 heads"},
-      {"UR-076, of the other targets",
-       "--model llama-30b --devices 8 --tp 8 --global-batch 8 --target megatron", "52 heads"},
-      {"UR-076, of the other targets",
-       "--model llama-30b --devices 8 --tp 8 --global-batch 8 --target builtin", "52 heads"},
-      {"UR-077: pytorch/torchtitan#775",
-       "--model llama-2-7b --devices 64 --pp 8 --zero 2 --micro-batch 1 --global-batch 32 --target "
-       "torchtitan",
-       "as many micro-batches as stages"},
-      {"UR-081: NVIDIA/TransformerEngine#1930",
-       "--model llama-2-7b --devices 8 --cp 2 --seq 7 --global-batch 8 --target megatron",
-       "multiple of 2 x cp 2"},
+TEST_F(UserReport, Ur089AFigureHasAUnitAndAnOrigin) {  // Hsword/Hetu#70
+  const auto count = [&](std::int64_t layers) {
+    folder_.put("wide/config.json", Json{{"architectures", {"GPT2LMHeadModel"}},
+                                         {"model_type", "gpt2"},
+                                         {"n_embd", 1024},
+                                         {"n_layer", layers},
+                                         {"n_head", 16},
+                                         {"n_positions", 512},
+                                         {"vocab_size", 30522}}
+                                        .dump());
+    return estimate(
+               "--model wide --device A100-SXM4-80GB --devices 1 --seq 512 --global-batch 1 "
+               "--target hf-trainer --zero 0")
+        .parameters();
   };
-  for (const Refused& each : cases) {
-    const bool has_length = each.plan.find("--seq") != std::string::npos;
-    const Told told = estimate(each.plan + (has_length ? " --device H100-SXM5-80GB" : device));
-    EXPECT_EQ(told.verdict(), "invalid") << each.report << ": " << told.reason();
-    EXPECT_NE(told.reason().find(each.words), std::string::npos)
-        << each.report << ": " << told.reason();
+  EXPECT_EQ(count(24) - count(23), 12.0 * 1024 * 1024 + 13 * 1024);
+  EXPECT_NEAR(4 * (count(24) - count(23)) / (1 << 20), 48.05, 0.005) << "MiB in fp32";
+  const CommandResult devices = run_command({folder_.path()}, words("devices --json"));
+  for (const Json& row : json_lines(devices.out).front()["rows"]) {
+    EXPECT_FALSE(row["source"].get<std::string>().empty()) << row;
   }
-}
-
-TEST_F(UserReport, Ur076EveryDivisorIsRight) {
-  put_model("llama-30b", {{"hidden_size", 6656},
-                          {"num_hidden_layers", 60},
-                          {"num_attention_heads", 52},
-                          {"intermediate_size", 17920}});
-  for (const int tp : {1, 2, 4, 13, 26}) {
-    const std::string ranks = std::to_string(tp);
-    EXPECT_NE(estimate("--model llama-30b --device H100-SXM5-80GB --devices " + ranks + " --tp " +
-                       ranks + " --seq 512 --global-batch 1 --target builtin")
-                  .verdict(),
-              "invalid")
-        << tp;
-  }
-}
-
-TEST_F(UserReport, Ur079NoLayerIsLeftOut) {  // NVIDIA/Megatron-LM#1304
-  put_model("glm", {{"num_hidden_layers", 46}});
-  const Told told = estimate(
-      "--model glm --device H100-SXM5-80GB --devices 4 --pp 4 --seq 512 --global-batch 8 "
-      "--micro-batch 1 --target megatron --zero 0");
-  double held = 0;
-  for (std::size_t stage = 0; stage < 4; ++stage) held += told.account("parameters", stage) / 2;
-  EXPECT_NEAR(held, told.parameters(), 0.001 * told.parameters());
-}
-
-TEST_F(UserReport, Ur087NothingFitsIsAnAnswer) {  // ai-dynamo/aiconfigurator#456
-  const CommandResult result = run_command(
-      {folder_.path()},
-      words("plan --json --model llama-2-70b --device A10G --devices 2 --seq 4096 --global-batch 8 "
-            "--target megatron"));
-  EXPECT_EQ(result.code, 3);
-  EXPECT_FALSE(result.err.empty() && result.out.empty());
 }
 
 /// Arithmetic that everybody knows, of whole programs.

@@ -85,22 +85,27 @@ def fsdp2(run):
     loop(model, run, False)
 
 
-def fsdp1(run):
-    """Wrapped as Accelerate does it: blocks, and all else outside; nothing is gathered ahead."""
+def fsdp1(run, ahead=False):
+    """Wrapped as Accelerate does it: blocks, and all else outside."""
     import functools
 
-    from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision, ShardingStrategy
+    from torch.distributed.fsdp import BackwardPrefetch, FullyShardedDataParallel, MixedPrecision, ShardingStrategy
     from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
     from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
     dist.init_process_group("gloo")
     narrow = run.precision == "bf16"
     model = FullyShardedDataParallel(
-        checkpointed(model_of(run), run), device_id=torch.device("cpu"), use_orig_params=True, backward_prefetch=None,
+        checkpointed(model_of(run), run), device_id=torch.device("cpu"), use_orig_params=True,
+        backward_prefetch=BackwardPrefetch.BACKWARD_PRE if ahead else None,
         sharding_strategy=ShardingStrategy.FULL_SHARD if run.zero == 3 else ShardingStrategy.SHARD_GRAD_OP,
         mixed_precision=MixedPrecision(torch.bfloat16, torch.float32, torch.float32) if narrow else None,
         auto_wrap_policy=functools.partial(transformer_auto_wrap_policy, transformer_layer_cls={LlamaDecoderLayer}))
     loop(model, run, False)
+
+
+def fsdp1_ahead(run):
+    fsdp1(run, ahead=True)
 
 
 def deepspeed_config(run):

@@ -49,6 +49,7 @@ GROUPS = {
              "bf16-twice": witness("ddp", "fsdp", 0, "bf16", micro_batches=2)},
     "fsdp2": sharded("fsdp2"),
     "fsdp1": sharded("fsdp1", engine="fsdp1"),
+    "fsdp1-ahead": sharded("fsdp1_ahead", engine="fsdp1", backward_prefetch="pre"),
     "zero": zero("deepspeed", "deepspeed"),
     "trainer": {"fp32": witness("trainer", "hf-trainer", 0, "fp32"), "bf16": witness("trainer", "hf-trainer", 0, "bf16"),
                 "bf16-full": witness("trainer", "hf-trainer", 0, "bf16", "full"),
@@ -99,7 +100,7 @@ def row(name, world, phases, reports):
 
 def worlds_of(each):
     """FSDP1 of one rank does not shard, and the target refuses it."""
-    return [world for world in WORLDS if world > 1 or each.framework != "fsdp1"]
+    return [world for world in WORLDS if world > 1 or not each.framework.startswith("fsdp1")]
 
 
 def compared(name, world, observer, planwright):

@@ -2,6 +2,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "launcher/targets/accelerate/emit.h"
+#include "launcher/targets/accelerate/traits.h"
 #include "tests/support/emit_requests.h"
 
 namespace planwright::targets::accelerate {
@@ -60,6 +61,9 @@ TEST(AccelerateEmit, IsDdpAtZeroNought) {
   config = emit(asked);
   EXPECT_EQ(yaml(config)["distributed_type"].as<std::string>(), "MULTI_CPU");
   EXPECT_TRUE(yaml(config)["use_cpu"].as<bool>());
+  EXPECT_EQ(config.command.front(), "torchrun") << "accelerate launch would start one process";
+  EXPECT_EQ(config.environment.at("ACCELERATE_USE_CPU"), "true");
+  EXPECT_EQ(config.environment.at("ACCELERATE_MIXED_PRECISION"), "bf16");
 }
 
 TEST(AccelerateEmit, ShardsByFsdpOneByItsKnob) {
@@ -76,6 +80,19 @@ TEST(AccelerateEmit, ShardsByFsdpOneByItsKnob) {
   asked.plan.candidate.dp = 16;
   EXPECT_EQ(yaml(emit(asked))["fsdp_config"]["fsdp_sharding_strategy"].as<std::string>(),
             "HYBRID_SHARD_ZERO2");
+}
+
+TEST(AccelerateEmit, GathersAheadWhereTheEstimateDoes) {
+  auto asked = request();
+  Candidate& candidate = asked.plan.candidate;
+  candidate.knobs = {{"engine", "fsdp1"}};
+  EXPECT_FALSE(traits().overlaps(candidate));
+  EXPECT_EQ(yaml(emit(asked))["fsdp_config"]["fsdp_backward_prefetch"].as<std::string>(),
+            "NO_PREFETCH");
+  candidate.knobs.emplace_back("backward_prefetch", "pre");
+  EXPECT_TRUE(traits().overlaps(candidate));
+  EXPECT_EQ(yaml(emit(asked))["fsdp_config"]["fsdp_backward_prefetch"].as<std::string>(),
+            "BACKWARD_PRE");
 }
 
 TEST(AccelerateEmit, ShardsByDeepspeedByItsKnob) {
@@ -163,6 +180,10 @@ TEST(AccelerateEmit, RefusesWhatTheYamlCannotSay) {
           c.hsdp = 2, c.knobs = {{"engine", "deepspeed"}};
         },
         {"hsdp 2", "fsdp2"}},
+       {[](Problem&, Candidate& c) {
+          c.knobs = {{"backward_prefetch", "pre"}};
+        },
+        {"backward_prefetch is FSDP1's"}},
        {[](Problem&, Candidate& c) { c.offload.optimizer = true; },
         {"offload optimizer to cpu", "deepspeed"}},
        {[](Problem&, Candidate& c) { c.recompute.kind = RecomputeKind::op; },

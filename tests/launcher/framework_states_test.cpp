@@ -383,17 +383,19 @@ TEST(DeepspeedGathering, KeepsWhatIsUsedAgainSoonAndSmallTensorsAlways) {
   EXPECT_EQ(deepspeed_at(Phase::load, 3)[Account::parameters].value, 2 * s.parts + 2 * small);
 }
 
-/// DDP's buckets are gradients once more; one rank has no DDP.
+/// DDP's buckets are gradients once more; one rank has no DDP, but of the Trainer's on a CPU.
 TEST(TorchStates, OfReplicasHaveBucketsBesideTheGradients) {
   for (const auto traits : {hf_trainer::traits, accelerate::traits, fsdp::traits}) {
-    const auto buckets = [&](int world, int zero) {
-      const Problem problem = problem_of(traits(), world, kFp32);
+    const auto buckets = [&](int world, int zero, DeviceKind kind = DeviceKind::cpu) {
+      Problem problem = problem_of(traits(), world, kFp32);
+      problem.cluster.device.kind = kind;
       return ledger_at(Phase::load, traits(), problem,
                        candidate_of(world, zero))[Account::communication]
           .value;
     };
     EXPECT_EQ(buckets(2, 0), 4 * sums_of(2).elements);
-    EXPECT_EQ(buckets(1, 0), 0);
+    EXPECT_EQ(buckets(1, 0), traits == hf_trainer::traits ? buckets(2, 0) : 0);
+    EXPECT_EQ(buckets(1, 0, DeviceKind::cuda), 0);
     EXPECT_EQ(buckets(2, 3), 0);
   }
 }

@@ -84,6 +84,8 @@ TEST(FsdpEmit, NamesTheOlderWrapperWhereItIsAskedFor) {
   const Json json = json_of(emit(asked), "fsdp_settings.json");
   EXPECT_EQ(json.at("wrap"), "FullyShardedDataParallel");
   EXPECT_TRUE(json.at("backward_prefetch").is_null());
+  asked.plan.candidate.knobs.emplace_back("backward_prefetch", "pre");
+  EXPECT_EQ(json_of(emit(asked), "fsdp_settings.json").at("backward_prefetch"), "BACKWARD_PRE");
   asked.plan.candidate.zero = 0;
   EXPECT_NE(testing::refusal(emit, asked).find("FSDP1 shards, and zero is 0"), std::string::npos);
 }

@@ -99,6 +99,25 @@ TEST(HfTrainerEmit, SaysHowModulesRun) {
   EXPECT_EQ(file["fsdp_config"]["version"].as<int>(), 1);
   EXPECT_EQ(file["fsdp_config"]["reshard_after_forward"].as<std::string>(), "full_shard");
   EXPECT_FALSE(file["fsdp_config"]["activation_checkpointing"].as<bool>());
+  EXPECT_EQ(file["fsdp_config"]["backward_prefetch"].as<std::string>(), "NO_PREFETCH");
+}
+
+/// UR-036: lm-sys/FastChat#114; UR-039: NovaSky-AI/SkyRL#1419.
+TEST(HfTrainerEmit, SaysWhatLoadingTakesOfTheHost) {
+  auto asked = request();
+  asked.plan.candidate.zero = 0;
+  EXPECT_TRUE(warns(emit(asked), "each of a node's 8 ranks loads all weights in float32",
+                    "239.3 GiB of the host's memory"));
+  asked.plan.problem.cluster.host_memory = Bytes{std::int64_t{200} << 30};
+  EXPECT_TRUE(warns(emit(asked), "loads all weights", "which is 200.0 GiB"));
+  asked.plan.candidate.zero = 3;
+  EXPECT_FALSE(warns(emit(asked), "loads all weights")) << "the first rank does, and has room";
+  asked.plan.problem.cluster.host_memory = Bytes{std::int64_t{16} << 30};
+  EXPECT_TRUE(warns(emit(asked), "rank 0 loads all weights", "29.9 GiB"));
+  asked.plan.candidate.knobs = {{"engine", "deepspeed"}};
+  EXPECT_FALSE(warns(emit(asked), "before training")) << "each rank loads its part";
+  asked.plan.candidate.zero = 2;
+  EXPECT_TRUE(warns(emit(asked), "8 ranks loads all weights in bfloat16", "119.7 GiB"));
 }
 
 TEST(HfTrainerEmit, CheckpointsByItselfWithoutFsdp) {

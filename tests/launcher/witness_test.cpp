@@ -10,7 +10,7 @@
 #include "tests/support/fake_traits.h"
 
 /// Peaks of steady steps of the real frameworks, as tests/frameworks/witness_table.py had them on
-/// two CPU ranks: torch 2.11.0, transformers 5.23.0, DeepSpeed 0.19.8, peft 0.21.2.
+/// CPU ranks: torch 2.11.0, transformers 5.23.0, DeepSpeed 0.19.8, peft 0.21.2.
 namespace planwright::targets {
 namespace {
 
@@ -23,17 +23,18 @@ struct Witness {
   int micro_batches;
   std::vector<std::pair<std::string, std::string>> knobs;
   std::int64_t peak;
+  int ranks = 2;
 };
 
-constexpr int kRanks = 2, kSequences = 4;
+constexpr int kSequences = 4;
 
 Problem problem_of(const Witness& witness) {
   const TargetTraits& traits = witness.traits();
-  Problem problem = testing::fake_problem(testing::tiny_llama(), kRanks, Precision::fp32);
+  Problem problem = testing::fake_problem(testing::tiny_llama(), witness.ranks, Precision::fp32);
   problem.model =
       estimator::find_model(PLANWRIGHT_SOURCE_DIR "/tests/data/witness_model/config.json", "", "");
   problem.workload.seq = 256;
-  problem.workload.global_batch = kSequences * kRanks * witness.micro_batches;
+  problem.workload.global_batch = kSequences * witness.ranks * witness.micro_batches;
   problem.workload.precision = witness.precision;
   problem.workload.recipe = traits.recipe(witness.precision).value();
   problem.target = traits.name;
@@ -42,7 +43,7 @@ Problem problem_of(const Witness& witness) {
 }
 
 Candidate candidate_of(const Witness& witness) {
-  Candidate candidate = testing::data_parallel(kRanks, witness.zero, kSequences);
+  Candidate candidate = testing::data_parallel(witness.ranks, witness.zero, kSequences);
   candidate.recompute.kind = witness.recompute;
   candidate.knobs = witness.knobs;
   return candidate;
@@ -102,6 +103,30 @@ INSTANTIATE_TEST_SUITE_P(
                 212'000'670},
         Witness{"TrainerTwice", hf_trainer::traits, 0, kBf16, kNone, 2, {}, 169'323'648},
         Witness{"TrainerRecomputed", hf_trainer::traits, 0, kBf16, kFull, 1, {}, 98'369'128}),
+    [](const auto& test) { return std::string(test.param.what); });
+
+INSTANTIATE_TEST_SUITE_P(
+    OnOneRank, Witnesses,
+    ::testing::Values(
+        Witness{"Zero3GathersNothing",
+                deepspeed::traits,
+                3,
+                kBf16,
+                kNone,
+                1,
+                {{"reduce_bucket_size", "50000000"}},
+                235'622'814,
+                1},
+        Witness{"TrainerIsReplicated", hf_trainer::traits, 0, kFp32, kNone, 1, {}, 174'076'544, 1},
+        Witness{"TrainerOfBf16IsReplicated",
+                hf_trainer::traits,
+                0,
+                kBf16,
+                kNone,
+                1,
+                {},
+                153'559'168,
+                1}),
     [](const auto& test) { return std::string(test.param.what); });
 
 }  // namespace

@@ -186,8 +186,8 @@ TEST(Space, WithoutAGlobalBatchStepsAreComparedByTheirSequences) {
   request.zero = {0};
   request.recompute = {Recompute{}};
   const Space space = enumerate(problem, fake_traits(), request);
-  ASSERT_EQ(space.legal.size(), 9u) << "powers of two up to 256";
-  ASSERT_EQ(space.shares.size(), 9u);
+  ASSERT_EQ(space.legal.size(), 16u) << "two to each doubling, up to 256";
+  ASSERT_EQ(space.shares.size(), 16u);
   EXPECT_EQ(space.legal.back().micro_batch, 256);
   EXPECT_EQ(space.shares.back(), 1);
   EXPECT_EQ(space.shares[0], 1.0 / 256);

@@ -3,12 +3,15 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "launcher/document.h"
 #include "launcher/quote.h"
 #include "launcher/targets/accelerate/rules.h"
 #include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/launch.h"
+#include "launcher/targets/shared/loading.h"
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/shared/torch_words.h"
 #include "launcher/targets/shared/transformers_use.h"
@@ -20,6 +23,11 @@ using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
 bool uses_fsdp(const Candidate& c) { return engine_of(c) != Engine::deepspeed && c.zero >= 2; }
+
+Sharder sharder_of(const Candidate& c) {
+  if (engine_of(c) == Engine::deepspeed) return Sharder::deepspeed;
+  return uses_fsdp(c) ? Sharder::fsdp : Sharder::none;
+}
 
 const char* distributed_type(const Problem& problem, const Candidate& candidate) {
   if (engine_of(candidate) == Engine::deepspeed) return "DEEPSPEED";
@@ -67,7 +75,7 @@ Json fsdp1_block(const Candidate& c) {
   const bool whole = c.zero == 3;
   json["fsdp_sharding_strategy"] = c.hsdp > 1 ? (whole ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2")
                                               : (whole ? "FULL_SHARD" : "SHARD_GRAD_OP");
-  json["fsdp_backward_prefetch"] = "BACKWARD_PRE";
+  json["fsdp_backward_prefetch"] = prefetch_word(c);
   json["fsdp_forward_prefetch"] = false;
   json["fsdp_use_orig_params"] = true;
   json["fsdp_sync_module_states"] = true;
@@ -122,6 +130,20 @@ Json document(const Problem& problem, const Candidate& c) {
   return json;
 }
 
+/// Whatever the file says of CPUs, `accelerate launch` starts one process on them. torchrun starts
+/// several, which have the file's settings from their environment. Source: accelerate
+/// commands/launch.py, launch_command, and state.py, _prepare_backend @ v1.15.0.
+void set_command(LaunchConfig& config, const EmitRequest& request, const std::string& path) {
+  const auto& [problem, c, evidence] = request.plan;
+  if (std::string_view("MULTI_CPU") != distributed_type(problem, c)) {
+    config.command = command_of(request, {"accelerate", "launch", "--config_file", path}, {});
+    return;
+  }
+  config.command = command_of(request, torchrun(request), {});
+  config.environment["ACCELERATE_USE_CPU"] = "true";
+  config.environment["ACCELERATE_MIXED_PRECISION"] = mixed_precision(problem, c);
+}
+
 void add_script_warnings(LaunchConfig& config, const EmitRequest& request) {
   const auto& [problem, c, evidence] = request.plan;
   config.warnings.push_back(
@@ -158,6 +180,9 @@ void add_model_warnings(LaunchConfig& config, const EmitRequest& request) {
     config.warnings.push_back(fmt::format(
         "cp {} needs the step under accelerator.maybe_context_parallel in your script", c.cp));
   }
+  for (std::string& each : loading_warnings(problem, c, sharder_of(c))) {
+    config.warnings.push_back(std::move(each));
+  }
   warn_of_nvme(config, c);
 }
 
@@ -170,7 +195,7 @@ LaunchConfig emit(const EmitRequest& request) {
   const std::string path = path_of(request, "accelerate.yaml");
   config.files.push_back({path, launcher::comment_lines(origin_lines(request)) +
                                     launcher::yaml_text(document(problem, candidate))});
-  config.command = command_of(request, {"accelerate", "launch", "--config_file", path}, {});
+  set_command(config, request, path);
   // Read by Accelerator() whatever the engine.
   config.environment["ACCELERATE_GRADIENT_ACCUMULATION_STEPS"] =
       std::to_string(accumulation(problem, candidate));

@@ -2,6 +2,7 @@
 
 #include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/knobs.h"
 #include "launcher/targets/shared/transformers_use.h"
 
@@ -131,11 +132,16 @@ Engine engine_of(const Candidate& candidate) {
       .value_or(Engine::fsdp2);
 }
 
+bool is_fsdp1(const Candidate& candidate) {
+  return candidate.zero >= 2 && engine_of(candidate) == Engine::fsdp1;
+}
+
 std::vector<Knob> emitted_knobs() {
   std::vector<Knob> knobs = module_knobs();
   knobs.insert(knobs.begin(),
                {kEngineKnob, all_words<Engine>(),
                 "what shards: FSDP2 (DDP at zero 0), FSDP1 or Accelerate's DeepSpeed plug-in"});
+  knobs.insert(knobs.begin() + 1, prefetch_knob());
   return knobs;
 }
 
@@ -152,6 +158,7 @@ std::vector<Rule> emit_rules() {
       replicas_divide_ranks(kParallelism),
       unless_deepspeed(offload_of_all_states(kFsdp)),
       fp32_updates_under_autocast(),
+      prefetch_is_fsdp1s(is_fsdp1),
   };
   for (auto& group : {sharding_rules(), replica_rules(), offload_rules(), device_rules(),
                       module_rules(kPlugins)}) {

@@ -13,7 +13,10 @@ constexpr const char* kEngineKnob = "engine";
 
 Engine engine_of(const Candidate& candidate);
 
-/// The knob, its default first.
+/// Whether FullyShardedDataParallel shards.
+bool is_fsdp1(const Candidate& candidate);
+
+/// The engine, what it gathers ahead, and how modules run.
 std::vector<Knob> emitted_knobs();
 
 /// What an Accelerate YAML cannot say.

@@ -4,6 +4,7 @@
 
 #include "launcher/targets/deepspeed/holdings.h"
 #include "launcher/targets/deepspeed/rules.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/stand_in.h"
 #include "launcher/targets/shared/torch_states.h"
 #include "launcher/targets/shared/transformers_use.h"
@@ -21,6 +22,7 @@ TorchUse torch_use(const Use& use) {
   return {.defers = true,
           .reduces_narrow = true,
           .has_momentum = use.has_momentum,
+          .replicates_one = use.replicates_one,
           .fused_adamw = use.fused_adamw,
           .fsdp1 = use.fsdp1,
           .keeps_head = true,
@@ -61,12 +63,12 @@ Sharding sharding(const Use& use, const Problem& problem, const Candidate& c) {
 }
 
 /// FSDP1 gathers ahead only what has seen a forward with gradients, and that of a reentrant
-/// checkpoint has none. Its default gathers nothing ahead anyway. Sources: pytorch
-/// torch/distributed/fsdp/_runtime_utils.py, _get_handle_to_prefetch and
-/// _register_pre_backward_hooks @ v2.11.0; accelerate utils/dataclasses.py, backward_prefetch.
+/// checkpoint has none. Source: pytorch torch/distributed/fsdp/_runtime_utils.py,
+/// _get_handle_to_prefetch and _register_pre_backward_hooks @ v2.11.0.
 bool overlaps(const Use& use, const Candidate& c) {
   if (use.under_deepspeed(c)) return deepspeed::overlaps(c);
-  return use.fsdp1 == nullptr || !use.fsdp1(c);
+  const bool fsdp1 = use.fsdp1 != nullptr && use.fsdp1(c);
+  return !fsdp1 || (prefetches(c) && !checkpoints_reentrantly(use, c));
 }
 
 std::vector<Holding> holdings(const Use& use) {

@@ -10,6 +10,7 @@ namespace planwright::targets::accelerate {
 struct Use {
   bool (*under_deepspeed)(const Candidate&) = nullptr;  ///< else under DDP or FSDP
   bool has_momentum = true;                             ///< of the optimizer sgd
+  bool (*replicates_one)(const Problem&) = nullptr;     ///< null: DDP takes several ranks
   bool (*fused_adamw)(const Candidate&) = nullptr;      ///< null: torch's default
   bool (*fsdp1)(const Candidate&) = nullptr;            ///< null: fully_shard
   /// Whether a checkpoint is transformers' own, and runs a block again as a whole; else torch's.

@@ -11,11 +11,10 @@ namespace planwright::targets::accelerate {
 namespace {
 
 bool under_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
-bool under_fsdp1(const Candidate& c) { return engine_of(c) == Engine::fsdp1 && c.zero >= 2; }
 
 TargetTraits make_traits() {
   TargetTraits traits =
-      states("accelerate", "1.15.0", {.under_deepspeed = under_deepspeed, .fsdp1 = under_fsdp1});
+      states("accelerate", "1.15.0", {.under_deepspeed = under_deepspeed, .fsdp1 = is_fsdp1});
   traits.rules = joined({emit_rules(),
                          estimable_models(true),
                          estimable_offload(),

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "estimator/spec/flat_layout.h"
+#include "estimator/spec/rank_grid.h"
 #include "launcher/targets/deepspeed/rules.h"
 
 namespace planwright::targets::deepspeed {
@@ -120,6 +121,11 @@ bool zero2_narrow_fills(const Case& c) { return zero2_narrow(c) && c.fills_bucke
 bool zero2_wide(const Case& c) { return c.at(2) && c.wide_sums() && !c.steps_on_host(); }
 bool zero2_adds(const Case& c) { return zero2_narrow(c) && c.accumulates(); }
 bool zero3(const Case& c) { return c.at(3); }
+/// A single rank's part is the weights themselves, and what gathers them makes no copy, unless it
+/// takes them to the device. Source: deepspeed/runtime/zero/partition_parameters.py,
+/// NoGatherCoalescedHandle @ 0.19.8.
+bool gathers(const Candidate& c) { return shard_ranks(c) > 1 || c.offload.params; }
+bool zero3_gathers(const Case& c) { return c.at(3) && gathers(c.candidate); }
 bool zero3_fills(const Case& c) { return zero3(c) && c.fills_bucket(); }
 bool zero3_narrow(const Case& c) {
   return c.at(3) && c.narrow() && !c.wide_sums() && !c.steps_on_host();
@@ -223,7 +229,7 @@ const std::vector<Row>& rows() {
                                                                                      true),
       Row{parameters, frozen, weight, with_three, kLoad, kEnd, nullptr, kZero3}.at(weights_home,
                                                                                    true),
-      {parameters, trained, weight, whole, kLoad, kBackward, zero3, kOffload, kAtOnce, 0,
+      {parameters, trained, weight, whole, kLoad, kBackward, zero3_gathers, kOffload, kAtOnce, 0,
        stays_gathered},
       Row{optimizer, trained, stepped, with_one, kLoad, kEnd, has_master, kZero12}.at(states_home,
                                                                                       true),
@@ -373,7 +379,7 @@ Sharding sharding(const Problem& problem, const Candidate& candidate) {
   sharding.each_micro_batch = candidate.zero >= 2;
   if (candidate.zero > 0) sharding.gathering = Gathering::after_step;
   if (candidate.zero == 3) {
-    sharding.gathering = Gathering::each_use;
+    sharding.gathering = gathers(candidate) ? Gathering::each_use : Gathering::none;
     sharding.reuse_elements = kReuse;
     sharding.by_unit = true;
   }

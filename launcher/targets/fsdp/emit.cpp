@@ -5,6 +5,7 @@
 #include "estimator/spec/recompute_plan.h"
 #include "launcher/targets/fsdp/rules.h"
 #include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/torch_words.h"
 
@@ -30,7 +31,7 @@ void add_sharding(Json& json, const Candidate& c) {
   json["mesh"] = {{"dp_replicate", sharded ? c.hsdp : c.dp},
                   {"dp_shard", sharded ? shard_ranks(c) : 1}};
   json["reshard_after_forward"] = c.zero == 3;
-  if (is_fsdp1(c)) json["backward_prefetch"] = nullptr;
+  if (is_fsdp1(c)) json["backward_prefetch"] = prefetches(c) ? Json(prefetch_word(c)) : Json();
   json["cpu_offload"] = c.offload.params;
 }
 

@@ -11,7 +11,7 @@ namespace planwright::targets::fsdp {
 ///     mesh                         {dp_replicate, dp_shard}: init_device_mesh
 ///     reshard_after_forward        fully_shard's; of FullyShardedDataParallel FULL_SHARD, or else
 ///                                  SHARD_GRAD_OP
-///     backward_prefetch            FullyShardedDataParallel's: null, as Accelerate has it
+///     backward_prefetch            FullyShardedDataParallel's: null, or "BACKWARD_PRE"
 ///     storage_dtype                the model's parameters, which the optimizer updates
 ///     param_dtype, reduce_dtype    MixedPrecisionPolicy's or MixedPrecision's; autocast's with ddp
 ///     cpu_offload                  CPUOffloadPolicy or none

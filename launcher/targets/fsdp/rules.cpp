@@ -4,6 +4,7 @@
 
 #include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/knobs.h"
 
 namespace planwright::targets::fsdp {
@@ -62,6 +63,7 @@ bool is_fsdp1(const Candidate& candidate) {
 std::vector<Knob> emitted_knobs() {
   return {{kEngineKnob, all_words<Engine>(),
            "what shards: fully_shard (DDP at zero 0) or FullyShardedDataParallel"},
+          prefetch_knob(),
           {kFusedLossKnob, all_words<FusedLoss>(),
            "whose kernel the loss fused is: flash-attn's, of the logits that the model returns"}};
 }
@@ -86,6 +88,7 @@ std::vector<Rule> emit_rules() {
       precision_among({Precision::bf16, Precision::fp16, Precision::fp32, Precision::fp64},
                       kPolicy),
       known_knobs(emitted_knobs(), kSettings),
+      prefetch_is_fsdp1s(is_fsdp1),
   };
   for (Rule& rule : loss_rules()) rules.push_back(std::move(rule));
   return rules;

@@ -6,6 +6,7 @@
 #include "launcher/targets/fsdp/rules.h"
 #include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/estimable.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/stand_in.h"
 #include "launcher/targets/shared/torch_states.h"
 #include "launcher/targets/shared/transformers_use.h"
@@ -60,7 +61,7 @@ TargetTraits make_traits() {
   traits.kernels = transformers_modules;
   traits.modules = modules;
   traits.bucket_elements = [](const Candidate&) { return ddp_bucket_elements(25); };
-  traits.overlaps = [](const Candidate& candidate) { return !is_fsdp1(candidate); };
+  traits.overlaps = [](const Candidate& c) { return !is_fsdp1(c) || prefetches(c); };
   traits.sharding = [](const Problem& problem, const Candidate& candidate) {
     return torch_sharding(kUse, problem, candidate);
   };

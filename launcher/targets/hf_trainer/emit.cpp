@@ -9,7 +9,9 @@
 #include "launcher/targets/deepspeed/config.h"
 #include "launcher/targets/hf_trainer/rules.h"
 #include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/launch.h"
+#include "launcher/targets/shared/loading.h"
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/shared/torch_words.h"
 #include "launcher/targets/shared/transformers_use.h"
@@ -22,6 +24,10 @@ using launcher::LaunchConfig;
 
 bool uses_fsdp(const Candidate& c) { return engine_of(c) != Engine::deepspeed && c.zero > 0; }
 bool uses_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
+
+Sharder sharder_of(const Candidate& c) {
+  return uses_deepspeed(c) ? Sharder::deepspeed : uses_fsdp(c) ? Sharder::fsdp : Sharder::none;
+}
 
 /// Source: transformers training_args.py, OptimizerNames @ v5.23.0. bitsandbytes' 8-bit Adam does
 /// not step sharded tensors, torchao's does.
@@ -52,13 +58,15 @@ bool checkpoints_itself(const Candidate& c) {
 Json fsdp_config(const Candidate& c) {
   const bool second = engine_of(c) == Engine::fsdp2;
   const char* strategy = c.zero == 3 ? "full_shard" : "shard_grad_op";
-  return {{"version", second ? 2 : 1},
-          {"reshard_after_forward", second ? Json(c.zero == 3) : Json(strategy)},
-          {"auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
-          {"cpu_offload", c.offload.params},
-          {"cpu_ram_efficient_loading", true},
-          {"state_dict_type", "SHARDED_STATE_DICT"},
-          {"activation_checkpointing", checkpoints_itself(c)}};
+  Json json{{"version", second ? 2 : 1},
+            {"reshard_after_forward", second ? Json(c.zero == 3) : Json(strategy)},
+            {"auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
+            {"cpu_offload", c.offload.params},
+            {"cpu_ram_efficient_loading", true},
+            {"state_dict_type", "SHARDED_STATE_DICT"},
+            {"activation_checkpointing", checkpoints_itself(c)}};
+  if (!second) json["backward_prefetch"] = prefetch_word(c);
+  return json;
 }
 
 /// What the Trainer sets as well is "auto", so that there is one place to change it.
@@ -167,6 +175,9 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request) {
     config.warnings.emplace_back(
         "zero 3: make TrainingArguments before the model is loaded, else each rank loads all of "
         "it");
+  }
+  for (std::string& each : loading_warnings(problem, c, sharder_of(c))) {
+    config.warnings.push_back(std::move(each));
   }
   warn_of_nvme(config, c);
 }

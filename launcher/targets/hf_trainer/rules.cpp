@@ -1,6 +1,7 @@
 #include "launcher/targets/hf_trainer/rules.h"
 
 #include "launcher/targets/shared/dimensions.h"
+#include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/knobs.h"
 #include "launcher/targets/shared/transformers_use.h"
 
@@ -83,10 +84,15 @@ Engine engine_of(const Candidate& candidate) {
 
 bool fuses_adamw(const Candidate& candidate) { return !checkpoints_reentrantly(candidate); }
 
+bool is_fsdp1(const Candidate& candidate) {
+  return candidate.zero >= 2 && engine_of(candidate) == Engine::fsdp1;
+}
+
 std::vector<Knob> emitted_knobs() {
   std::vector<Knob> knobs = module_knobs();
   knobs.insert(knobs.begin(), {kEngineKnob, all_words<Engine>(),
                                "what shards: FSDP2 (DDP at zero 0), DeepSpeed or FSDP1"});
+  knobs.insert(knobs.begin() + 1, prefetch_knob());
   return knobs;
 }
 
@@ -103,6 +109,7 @@ std::vector<Rule> emit_rules() {
       equal_stages(kTrainer),
       recompute_among({RecomputeKind::none, RecomputeKind::full}, kArguments),
       precision_among({Precision::bf16, Precision::fp16, Precision::fp32}, kArguments),
+      prefetch_is_fsdp1s(is_fsdp1),
   };
   for (auto& group : {engine_rules(), offload_rules(), module_rules(kArguments)}) {
     all.insert(all.end(), group.begin(), group.end());

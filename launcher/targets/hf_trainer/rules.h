@@ -12,11 +12,14 @@ constexpr const char* kEngineKnob = "engine";
 
 Engine engine_of(const Candidate& candidate);
 
+/// Whether FullyShardedDataParallel shards.
+bool is_fsdp1(const Candidate& candidate);
+
 /// Whether AdamW is the fused one: what is named for transformers 5. Those before it have torch's
 /// default.
 bool fuses_adamw(const Candidate& candidate);
 
-/// The engine, and how modules run.
+/// The engine, what it gathers ahead, and how modules run.
 std::vector<Knob> emitted_knobs();
 
 /// What the Trainer's arguments cannot say.

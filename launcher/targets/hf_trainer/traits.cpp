@@ -13,7 +13,11 @@ namespace planwright::targets::hf_trainer {
 namespace {
 
 bool under_deepspeed(const Candidate& c) { return engine_of(c) == Engine::deepspeed; }
-bool under_fsdp1(const Candidate& c) { return engine_of(c) == Engine::fsdp1 && c.zero >= 2; }
+
+/// Accelerate takes a process that torchrun has started for one of many on a CPU, and on a GPU
+/// counts them. Source: huggingface/accelerate src/accelerate/state.py, _prepare_backend and
+/// use_distributed, accelerator.py, multi_device and prepare_model @ v1.15.0.
+bool replicates_one(const Problem& p) { return p.cluster.device.kind == DeviceKind::cpu; }
 
 /// DeepSpeed's partition of an optimizer's states that are not as wide as its weights.
 Rule estimable_byte_states() {
@@ -66,8 +70,9 @@ TargetTraits make_traits() {
   TargetTraits traits = accelerate::states("hf-trainer", "5.23.0",
                                            {.under_deepspeed = under_deepspeed,
                                             .has_momentum = false,
+                                            .replicates_one = replicates_one,
                                             .fused_adamw = fuses_adamw,
-                                            .fsdp1 = under_fsdp1,
+                                            .fsdp1 = is_fsdp1,
                                             .reentrant = checkpoints_reentrantly});
   traits.rules = joined({emit_rules(),
                          estimable_models(true),

@@ -60,7 +60,6 @@ ShardedBy flat(const Candidate& c) {
   return c.zero >= 2 ? ShardedBy::data_ranks : ShardedBy::nothing;
 }
 
-bool replicates(const Problem&, const Candidate& c) { return c.zero == 0 && c.dp > 1; }
 bool shards(const Candidate& c) { return c.zero >= 2; }
 bool offloads(const Problem&, const Candidate& c) { return c.offload.params; }
 Home parts_home(const Candidate& c) { return c.offload.params ? Home::host : Home::device; }
@@ -221,6 +220,9 @@ std::vector<Holding> gradients(const TorchUse& use) {
     return deferred(p, c) && use.litgpt && said(use.fsdp1, c) && p.model.lora.freezes();
   };
   const auto deferred_bytes = use.reduces_narrow ? compute_bytes : gradient_bytes;
+  const auto replicates = [use](const Problem& p, const Candidate& c) {
+    return c.zero == 0 && (c.dp > 1 || (use.replicates_one != nullptr && use.replicates_one(p)));
+  };
   constexpr bool kGrows = true;
   return {
       // account     of       bytes each  copies by     from       to      when      source

@@ -21,6 +21,8 @@ struct TorchUse {
   /// fully_shard reduces them in the type that is computed in, not in the recipe's.
   bool reduces_narrow = false;
   bool has_momentum = true;  ///< of the optimizer sgd
+  /// Whether a single rank is DistributedDataParallel's, too; null or false: that takes several.
+  bool (*replicates_one)(const Problem&) = nullptr;
   /// Whether AdamW is the fused one; null or false: torch's default, which makes temporary tensors.
   bool (*fused_adamw)(const Candidate&) = nullptr;
   /// Whether FSDP1 shards, whose flat parameters split and join again; null or false: fully_shard.

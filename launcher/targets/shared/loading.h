@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/spec/candidate.h"
+#include "estimator/spec/problem.h"
+
+namespace planwright::targets {
+
+/// What shards a model that from_pretrained has loaded.
+enum class Sharder { none, fsdp, deepspeed };
+
+/// What loading takes of a node's memory: nothing where there is room for it.
+std::vector<std::string> loading_warnings(const Problem& problem, const Candidate& candidate,
+                                          Sharder sharder);
+
+}  // namespace planwright::targets
