@@ -78,7 +78,7 @@ LayoutKey layout_key(const ModelPart& part, int ranks) {
 
 struct StageRow {
   std::array<Peaks, kWordCount<Phase>> peaks;
-  Work forward, backward, recompute, head;
+  Work forward, backward, postponed, recompute, head;
 };
 
 void require(bool expressed, const char* axis) {
@@ -89,12 +89,17 @@ void require(bool expressed, const char* axis) {
 
 void require_expressed(const Candidate& c, KernelSet kernels) {
   const bool spreads = kernels == KernelSet::transformer_engine;
-  require(spreads || (c.vpp == 1 && c.cp == 1 && c.ep == 1 && c.etp == 1), "layout");
+  const bool staged = kernels == KernelSet::torch_modules;
+  require(spreads || staged || c.vpp == 1, "layout");
+  require(spreads || staged || (c.cp == 1 && c.ep == 1), "layout");
+  require(spreads || c.etp == 1, "layout");
   require(c.tp >= 1 && c.pp >= 1 && c.hsdp >= 1 && c.dp % c.hsdp == 0, "layout");
   require(c.zero >= 0 && c.zero <= 3, "ZeRO stage");
-  const bool interleaved = spreads && c.vpp > 1 && c.schedule == Schedule::interleaved;
-  require(interleaved || c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b,
-          "schedule");
+  const bool interleaved = (spreads || staged) && c.vpp > 1 && c.schedule == Schedule::interleaved;
+  const bool in_two = staged && c.vpp > 1 && c.schedule == Schedule::zero_bubble;
+  require(
+      interleaved || in_two || c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b,
+      "schedule");
   require(c.micro_batch >= 1 && c.dp >= 1, "batch");
   const bool saves = kernels == KernelSet::torch_modules;
   require(c.recompute.kind != RecomputeKind::op || saves, "recompute");
@@ -111,6 +116,9 @@ StageRow stage_row(const StageStep& step) {
   for (std::int64_t layer = 0; layer < step.part.layers; ++layer) {
     row.forward += block_forward_work(step.shape, block(layer));
     row.backward += block_backward_work(step.shape, block(layer));
+    if (step.schedule == Schedule::zero_bubble) {
+      row.postponed += block_weights_work(step.shape, block(layer));
+    }
   }
   for (const BackwardVisit& visit : backward_visits(step.recompute, step.part.layers)) {
     if (visit.kind == BackwardVisit::Kind::backward) continue;
@@ -272,9 +280,16 @@ struct QuantityTable::Rows {
 
   Layouts layouts_of(const Candidate& c, const ModelPart& part) {
     static const FlatLayout kNone;
-    const bool apart = traits.experts_apart;
+    const bool apart = traits.experts_apart || c.ep > 1;
     return {layout(c, part, apart ? Experts::left_out : Experts::with_all), frozen(c, part),
             apart ? layout(c, part, Experts::alone) : kNone};
+  }
+
+  /// Experts of their own ranks are gathered and reduced with their blocks.
+  void add_experts(StageStep& step, const Candidate& c, const FlatLayout& experts) {
+    step.experts = &experts;
+    const auto more = growing_bytes(padded(c), traits, c, experts, expert_shard_ranks(c));
+    for (std::size_t unit = 0; unit < more.size(); ++unit) step.growing[unit] += more[unit];
   }
 
   const StageRow& stage(const Candidate& c, int number, const ModelPart& part,
@@ -282,6 +297,9 @@ struct QuantityTable::Rows {
     const Problem& problem = padded(c);
     StageStep step = stage_step(problem, traits, c, number, part, both.trained, both.frozen);
     step.shape.capability = capability;
+    if (step.sharding.by_unit && !both.experts.tensors.empty()) {
+      add_experts(step, c, both.experts);
+    }
     StageKey key{.stage = number,
                  .stages = c.pp,
                  .first_layer = part.first_layer,
@@ -304,7 +322,8 @@ struct QuantityTable::Rows {
                  .with_gradients = step.with_gradients.bytes,
                  .modules = step.shape.modules,
                  .te = step.shape.te};
-    if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
+    if (c.schedule != Schedule::gpipe && !step.shape.torch_stages) {
+      // see stage_script.cpp: more look the same
       key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp * (c.vpp > 1 ? 3 : 1) + 2);
     }
     key.sharding.made = step.sharding.made;
@@ -332,6 +351,7 @@ struct QuantityTable::Rows {
     add_holdings(q, problem, traits, both, c);
     q.forward = row.forward;
     q.backward = row.backward;
+    q.postponed = row.postponed;
     q.recompute = row.recompute;
     q.head = row.head;
     const double numel = static_cast<double>(sharding.buckets ? flat.shard_numel() : flat.numel);

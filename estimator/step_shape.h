@@ -39,6 +39,7 @@ struct StepShape {
   std::int64_t dropped_blocks = 0;  ///< of the stage, whose forward keeps nothing
   /// A backward's gradients of weights go at once, added to those of an earlier one.
   bool sums_gradients = false;
+  bool torch_stages = false;  ///< of several, which hold their outputs: estimator/torch_stages
   DeviceKind device = DeviceKind::cpu;
   double capability = 0;  ///< of a CUDA device; 0: not known
 

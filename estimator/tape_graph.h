@@ -104,10 +104,22 @@ class Graph {
   Var backward(Var root, Var gradient, const Var& leaf);
   /// The same of each of `leaves`.
   std::vector<Var> backward(Var root, Var gradient, const std::vector<Var>& leaves);
+  /// Gradients of a weight, which `make` makes: at once, or where backward is in two, later.
+  void of_weights(std::function<void()> make);
+  /// The second part of a backward in two: those gradients, in the order of the forward. What each
+  /// was made from goes with it.
+  void backward_of_weights();
+  /// All the rest goes, which the last weights' operators lead to.
+  void release_rest();
+
   /// The same bytes, from which no gradient goes on.
   Var detached(const Var& x);
 
   bool gradients = true;  ///< off: as under no_grad
+  /// Backward leaves gradients of weights to backward_of_weights: it keeps the gradients of the
+  /// outputs that they are made from, and all that has been saved up to the last of them. Source:
+  /// pytorch torch/distributed/pipelining/_backward.py, stage_backward_input @ v2.11.0.
+  bool in_two = false;
   /// Of what is made from now on, in the backward of it as well.
   Account account = Account::activations;
   /// Takes the gradient of a weight, as soon as it is made.
@@ -115,6 +127,16 @@ class Graph {
 
  private:
   friend class Storage;
+  /// What is left of a node for the second part of a backward in two.
+  struct Left {
+    std::shared_ptr<Node> node;
+    std::vector<Var> gradients;
+    std::vector<std::function<void()>> makes;
+  };
+
+  std::vector<Var> run(const std::shared_ptr<Node>& node, std::vector<Var> gradients);
+  std::vector<Var> run_first(const std::shared_ptr<Node>& node, std::vector<Var> gradients);
+  void release_behind_weights();
   void accumulate(Var& sum, Var part);
   /// The gradient that a node gives, in the type of what it is the gradient of.
   Var as_of(const Var& input, Var gradient);
@@ -123,6 +145,9 @@ class Graph {
   Script* script_ = nullptr;
   std::int64_t next_ = 0;
   int keeping_ = 0, reusing_ = 0;
+  std::vector<std::function<void()>> postponed_;  ///< by the node that runs
+  std::vector<Left> left_;
+  std::vector<std::shared_ptr<Node>> done_;  ///< in the first part
 };
 
 }  // namespace planwright::estimator::tape
