@@ -15,7 +15,9 @@
 #include "estimator/spec/rank_grid.h"
 #include "estimator/spec/recompute_plan.h"
 #include "estimator/stage_script.h"
+#include "estimator/step_program.h"
 #include "estimator/step_shape.h"
+#include "estimator/torch_stages.h"
 #include "estimator/work.h"
 
 namespace planwright::estimator {
@@ -159,6 +161,22 @@ void add_peaks(StageQuantities& q, const StageRow& row, const StepShape& shape) 
                           shape.kernels != KernelSet::transformer_engine &&
                           phase.phase != Phase::load;
     if (resident) phase.product = phase.kernels;
+  }
+}
+
+/// Of micro-batches that a stage's script does not show.
+void add_stage_buffers(StageQuantities& q, const Candidate& c, int stage, const StepShape& shape,
+                       std::int64_t micro_batches) {
+  if (!shape.torch_stages) return;
+  const std::int64_t hidden =
+      micro_batches - torch_shown(c.schedule, stage, c.pp, c.vpp, micro_batches);
+  const Bytes bytes{hidden * torch_buffers(c.schedule, stage, c.pp, c.vpp) *
+                    step_program(shape)->boundary().bytes};
+  for (PhaseBytes& phase : q.phases) {
+    if (phase.phase == Phase::load) continue;
+    phase.tensors[Account::communication] += bytes;
+    phase.kernels[Account::communication] += bytes;
+    if (phase.product) (*phase.product)[Account::communication] += bytes;
   }
 }
 
@@ -322,8 +340,9 @@ struct QuantityTable::Rows {
                  .with_gradients = step.with_gradients.bytes,
                  .modules = step.shape.modules,
                  .te = step.shape.te};
-    if (c.schedule != Schedule::gpipe && !step.shape.torch_stages) {
-      // see stage_script.cpp: more look the same
+    if (step.shape.torch_stages) {
+      key.micro_batches = torch_shown(c.schedule, number, c.pp, c.vpp, step.micro_batches);
+    } else if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
       key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp * (c.vpp > 1 ? 3 : 1) + 2);
     }
     key.sharding.made = step.sharding.made;
@@ -349,6 +368,7 @@ struct QuantityTable::Rows {
     const StepShape shape = step_shape(problem, traits, c);
     add_peaks(q, row, shape);
     add_holdings(q, problem, traits, both, c);
+    add_stage_buffers(q, c, number, shape, accumulation(problem, c));
     q.forward = row.forward;
     q.backward = row.backward;
     q.postponed = row.postponed;

@@ -16,10 +16,6 @@
 /// Megatron, estimator/torch_stage_run in that of torch's stages.
 namespace planwright::estimator {
 
-/// Rounds of micro-batches, each of about as many as there are stages. With two the pipeline is
-/// full.
-constexpr int kRoundsShown = 3;
-
 /// A block's turn, forwards or backwards, as far as its bytes depend on it.
 struct Turn {
   using Kind = StepProgram::Turn;
@@ -120,7 +116,7 @@ class StageRun {
   void run_gpipe();
   void run_in_turn();
 
-  Tensor buffer_of_stages(std::int64_t micro_batches) const;
+  Tensor buffer_of_stages(std::int64_t count) const;
   void take_received();
   void head_ahead();
   void head_back();

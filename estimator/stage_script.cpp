@@ -346,6 +346,9 @@ void StageRun::run_gpipe() {
 
 namespace {
 
+/// Micro-batches come in rounds of as many as there are stages. With two the pipeline is full.
+constexpr int kRoundsShown = 3;
+
 /// Once the pipeline is full, every forward and backward in turn is like the one before: two of
 /// them show what all do. Of several chunks, a whole round is like the one before.
 std::vector<PipelineStep> shown_steps(const StageStep& s) {

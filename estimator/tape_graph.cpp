@@ -193,7 +193,6 @@ std::vector<Var> Graph::backward(Var root, Var gradient, const std::vector<Var>&
       if (--waiting[next.get()] == 0) ready.push(next);
     }
   }
-  release_behind_weights();
   return found;
 }
 

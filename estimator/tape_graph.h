@@ -106,6 +106,8 @@ class Graph {
   std::vector<Var> backward(Var root, Var gradient, const std::vector<Var>& leaves);
   /// Gradients of a weight, which `make` makes: at once, or where backward is in two, later.
   void of_weights(std::function<void()> make);
+  /// At the end of the first part: what came after the last weight goes.
+  void release_behind_weights();
   /// The second part of a backward in two: those gradients, in the order of the forward. What each
   /// was made from goes with it.
   void backward_of_weights();
@@ -117,7 +119,7 @@ class Graph {
 
   bool gradients = true;  ///< off: as under no_grad
   /// Backward leaves gradients of weights to backward_of_weights: it keeps the gradients of the
-  /// outputs that they are made from, and all that has been saved up to the last of them. Source:
+  /// outputs that they are made from, and all that has been saved. Source:
   /// pytorch torch/distributed/pipelining/_backward.py, stage_backward_input @ v2.11.0.
   bool in_two = false;
   /// Of what is made from now on, in the backward of it as well.
@@ -136,7 +138,6 @@ class Graph {
 
   std::vector<Var> run(const std::shared_ptr<Node>& node, std::vector<Var> gradients);
   std::vector<Var> run_first(const std::shared_ptr<Node>& node, std::vector<Var> gradients);
-  void release_behind_weights();
   void accumulate(Var& sum, Var part);
   /// The gradient that a node gives, in the type of what it is the gradient of.
   Var as_of(const Var& input, Var gradient);

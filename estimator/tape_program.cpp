@@ -78,6 +78,7 @@ Script TapeProgram::part_of_backward(Turn part, const BlockSpec& share) const {
   Graph::keep(y);
   graph.record(first);
   Graph::keep(graph.backward(std::move(y), given(graph, "dy"), leaf));
+  graph.release_behind_weights();
   graph.record(second);
   graph.backward_of_weights();
   added = {};

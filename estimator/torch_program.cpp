@@ -99,6 +99,7 @@ StepProgram::Head TorchProgram::head(const BlockSpec& last, bool in_two) const {
   go_back(graph, std::move(loss), leaf);
   gradients.clear();
   graph.record(head.after);
+  graph.release_behind_weights();
   pred = {};
   graph.record(head.weights);
   graph.backward_of_weights();

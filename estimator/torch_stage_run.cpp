@@ -1,28 +1,11 @@
-#include <algorithm>
-
 #include "estimator/stage_run.h"
 #include "estimator/torch_stages.h"
 
 namespace planwright::estimator {
 
-namespace {
-
-/// Of interleaved stages a whole round is like the one before.
-std::int64_t shown_in_stages(const StageStep& s) {
-  if (s.schedule == Schedule::gpipe) return s.micro_batches;
-  if (s.chunks > 1) {
-    return std::min(s.micro_batches, kRoundsShown * torch_round(s.stages, s.micro_batches));
-  }
-  return std::min<std::int64_t>(s.micro_batches, s.stages - s.stage + 2);
-}
-
-}  // namespace
-
-/// Of a chunk's inputs, or of the gradients of its outputs: there is one for each micro-batch, from
-/// the first step on. Source: pytorch torch/distributed/pipelining/stage.py,
-/// _prepare_forward_infra and _prepare_backward_infra @ v2.11.0.
-Tensor StageRun::buffer_of_stages(std::int64_t micro_batches) const {
-  return {"received", micro_batches * program_->boundary().bytes, Account::communication};
+/// See torch_buffers.
+Tensor StageRun::buffer_of_stages(std::int64_t count) const {
+  return {"received", count * program_->boundary().bytes, Account::communication};
 }
 
 /// What a buffer holds is used where it is.
@@ -80,22 +63,21 @@ void StageRun::backward_in_stages(int chunk) {
 }
 
 /// The model's first chunk leaves all to the second part. Elsewhere the gradient of the input
-/// stays beside its buffer until the next step. Source: the same file, backward_one_chunk and
-/// clear_runtime_states; _backward.py, stage_backward_input.
+/// stays beside its buffer until the next step. Source: pytorch torch/distributed/pipelining/
+/// stage.py, backward_one_chunk @ v2.11.0.
 void StageRun::input_backward(int chunk) {
   if (begins(chunk)) return;
   chunk_ = chunk;
   if (!ends(chunk)) take_received();
   simulator_.enter(Phase::backward);
   const std::vector<Turn>& turns = backward_of(chunk);
-  if (ends(chunk)) {
-    const StepProgram::Head head = program().head_in_two(s_.model.runs.back().block);
-    simulator_.run(head.chunks.front().backward);
-    simulator_.run(head.after);
-  }
+  const StepProgram::Head head =
+      ends(chunk) ? program().head_in_two(s_.model.runs.back().block) : StepProgram::Head{};
+  if (ends(chunk)) simulator_.run(head.chunks.front().backward);
   for (const Turn& t : turns) {
     simulator_.run(program().block(Turn::Kind::backward_of_input, true, *t.block));
   }
+  simulator_.run(head.after);
 }
 
 /// stage_backward_weight goes over weights in the model's order.
@@ -133,13 +115,19 @@ void StageRun::end_step_of_stages() {
   simulator_.enter(Phase::optimizer);
 }
 
+/// Buffers of micro-batches that are not shown are no part of it. A gradient that is left beside
+/// its buffer is there from its backward on.
 void StageRun::run_torch_stages() {
-  const std::int64_t shown = shown_in_stages(s_);
-  for (int chunk = 0; chunk < s_.chunks; ++chunk) {
-    if (!begins(chunk)) make(buffer_of_stages(s_.micro_batches));
-    if (!ends(chunk)) make(buffer_of_stages(s_.micro_batches));
-    const bool leaves = s_.schedule == Schedule::zero_bubble && !begins(chunk);
-    if (leaves) make(buffer_of_stages(s_.micro_batches - shown));
+  const std::int64_t shown =
+      torch_shown(s_.schedule, s_.stage, s_.stages, s_.chunks, s_.micro_batches);
+  const Schedule in_buffers = s_.chunks > 1 ? Schedule::interleaved : s_.schedule;
+  const int buffers = torch_buffers(in_buffers, s_.stage, s_.stages, s_.chunks);
+  make(buffer_of_stages(buffers * shown));
+  if (s_.schedule == Schedule::gpipe) {
+    simulator_.repeat(shown, [&] { forward_in_stages(0); });
+    backward_in_stages(0);
+    simulator_.repeat(shown - 1, [&] { backward_in_stages(0); });
+    return end_step_of_stages();
   }
   for (const TorchStageAction& action :
        torch_stage_actions(s_.schedule, s_.stage, s_.stages, s_.chunks, shown)) {

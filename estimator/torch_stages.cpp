@@ -71,6 +71,20 @@ std::int64_t torch_round(int ranks, std::int64_t micro_batches) {
   return micro_batches / std::max<std::int64_t>(1, micro_batches / ranks);
 }
 
+std::int64_t torch_shown(Schedule schedule, int rank, int ranks, int chunks,
+                         std::int64_t micro_batches) {
+  constexpr int kRounds = 3;  // with two the pipeline is full
+  if (schedule == Schedule::gpipe) return micro_batches;
+  const std::int64_t shown =
+      chunks > 1 ? kRounds * torch_round(ranks, micro_batches) : ranks - rank + 2;
+  return std::min(micro_batches, shown);
+}
+
+int torch_buffers(Schedule schedule, int rank, int ranks, int chunks) {
+  const int inputs = chunks - (rank == 0 ? 1 : 0), outputs = chunks - (rank == ranks - 1 ? 1 : 0);
+  return (schedule == Schedule::zero_bubble ? 2 : 1) * inputs + outputs;
+}
+
 std::vector<TorchStageAction> torch_stage_actions(Schedule schedule, int rank, int ranks,
                                                   int chunks, std::int64_t micro_batches) {
   switch (schedule) {

@@ -206,7 +206,8 @@ TEST(TorchProgram, KeepsGradientsOfTheHead) {
   }
   const std::int64_t logits = 2 * kTokens * kVocab, rows = 2 * kTokens * kHidden;
   EXPECT_EQ(bytes + net(head.after), logits + 3 * rows + 4 * kTokens);
-  EXPECT_EQ(net(head.after), -logits) << "the output itself goes with its backward";
+  EXPECT_EQ(net(head.after), -logits - 2 * logits)
+      << "the output goes when its backward has ended, and what the loss saved in four bytes";
   EXPECT_EQ(bytes + net(head.after) + net(head.weights), 0);
 }
 

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 
 namespace planwright::estimator {
 namespace {
@@ -51,6 +53,26 @@ TEST(TorchStages, TakeRoundsOfEqualSize) {
   EXPECT_EQ(torch_round(4, 10), 5);
   EXPECT_EQ(torch_round(4, 8), 4);
   EXPECT_EQ(torch_round(4, 3), 3);
+}
+
+/// Inputs and gradients of outputs of two chunks, but for the model's input and the loss; with a
+/// backward in two the gradients of inputs as well.
+TEST(TorchStages, HaveBuffers) {
+  for (const auto& [schedule, first, middle, last] :
+       {std::tuple{Schedule::interleaved, 3, 4, 3}, {Schedule::zero_bubble, 4, 6, 5}}) {
+    EXPECT_EQ(torch_buffers(schedule, 0, 3, 2), first);
+    EXPECT_EQ(torch_buffers(schedule, 1, 3, 2), middle);
+    EXPECT_EQ(torch_buffers(schedule, 2, 3, 2), last);
+  }
+  EXPECT_EQ(torch_buffers(Schedule::one_f_one_b, 0, 2, 1), 1);
+  EXPECT_EQ(torch_buffers(Schedule::one_f_one_b, 1, 2, 1), 1);
+}
+
+TEST(TorchStages, ShowWhatRepeats) {
+  EXPECT_EQ(torch_shown(Schedule::gpipe, 0, 4, 1, 64), 64);
+  EXPECT_EQ(torch_shown(Schedule::one_f_one_b, 1, 4, 1, 64), 5);
+  EXPECT_EQ(torch_shown(Schedule::zero_bubble, 1, 4, 2, 64), 12);
+  EXPECT_EQ(torch_shown(Schedule::interleaved, 1, 4, 2, 8), 8);
 }
 
 struct InFlight {
