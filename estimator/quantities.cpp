@@ -165,13 +165,12 @@ void add_peaks(StageQuantities& q, const StageRow& row, const StepShape& shape) 
 }
 
 /// Of micro-batches that a stage's script does not show.
-void add_stage_buffers(StageQuantities& q, const Candidate& c, int stage, const StepShape& shape,
-                       std::int64_t micro_batches) {
-  if (!shape.torch_stages) return;
+void add_stage_buffers(StageQuantities& q, const Candidate& c, const StageStep& step) {
+  if (!step.shape.torch_stages) return;
   const std::int64_t hidden =
-      micro_batches - torch_shown(c.schedule, stage, c.pp, c.vpp, micro_batches);
-  const Bytes bytes{hidden * torch_buffers(c.schedule, stage, c.pp, c.vpp) *
-                    step_program(shape)->boundary().bytes};
+      step.micro_batches - torch_shown(c.schedule, step.stage, c.pp, c.vpp, step.micro_batches);
+  const Bytes bytes{hidden * torch_buffers(c.schedule, step.stage, c.pp, c.vpp) *
+                    step_program(step.shape)->boundary().bytes};
   for (PhaseBytes& phase : q.phases) {
     if (phase.phase == Phase::load) continue;
     phase.tensors[Account::communication] += bytes;
@@ -310,18 +309,20 @@ struct QuantityTable::Rows {
     for (std::size_t unit = 0; unit < more.size(); ++unit) step.growing[unit] += more[unit];
   }
 
-  const StageRow& stage(const Candidate& c, int number, const ModelPart& part,
-                        const Layouts& both) {
-    const Problem& problem = padded(c);
-    StageStep step = stage_step(problem, traits, c, number, part, both.trained, both.frozen);
+  StageStep step_of(const Candidate& c, int number, const ModelPart& part, const Layouts& both) {
+    StageStep step = stage_step(padded(c), traits, c, number, part, both.trained, both.frozen);
     step.shape.capability = capability;
     if (step.sharding.by_unit && !both.experts.tensors.empty()) {
       add_experts(step, c, both.experts);
     }
-    StageKey key{.stage = number,
+    return step;
+  }
+
+  const StageRow& stage(const Candidate& c, const StageStep& step, const Layouts& both) {
+    StageKey key{.stage = step.stage,
                  .stages = c.pp,
-                 .first_layer = part.first_layer,
-                 .layers = part.layers,
+                 .first_layer = step.part.first_layer,
+                 .layers = step.part.layers,
                  .tp = c.tp,
                  .vpp = c.vpp,
                  .cp = c.cp,
@@ -341,7 +342,7 @@ struct QuantityTable::Rows {
                  .modules = step.shape.modules,
                  .te = step.shape.te};
     if (step.shape.torch_stages) {
-      key.micro_batches = torch_shown(c.schedule, number, c.pp, c.vpp, step.micro_batches);
+      key.micro_batches = torch_shown(c.schedule, step.stage, c.pp, c.vpp, step.micro_batches);
     } else if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
       key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp * (c.vpp > 1 ? 3 : 1) + 2);
     }
@@ -363,12 +364,12 @@ struct QuantityTable::Rows {
     const Sharding sharding = traits.sharding(problem, c);
     const Layouts both = layouts_of(c, part);
     const FlatLayout& flat = both.trained;
-    const StageRow& row = stage(c, number, part, both);
+    const StageStep step = step_of(c, number, part, both);
+    const StageRow& row = stage(c, step, both);
     StageQuantities q;
-    const StepShape shape = step_shape(problem, traits, c);
-    add_peaks(q, row, shape);
+    add_peaks(q, row, step.shape);
     add_holdings(q, problem, traits, both, c);
-    add_stage_buffers(q, c, number, shape, accumulation(problem, c));
+    add_stage_buffers(q, c, step);
     q.forward = row.forward;
     q.backward = row.backward;
     q.postponed = row.postponed;
@@ -381,7 +382,7 @@ struct QuantityTable::Rows {
         static_cast<double>(flat.shard_numel()) * optimizer_bytes_each(problem.workload);
     q.optimizer_launches = static_cast<double>(flat.buckets.size());
     add_offload(q, {problem, traits, c, both, sharding});
-    add_messages(q, {problem, c, part, shape, flat, both.frozen,
+    add_messages(q, {problem, c, part, step.shape, flat, both.frozen,
                      traits.transport(problem.cluster.device.kind), traits.overlaps(c), sharding});
     return q;
   }
