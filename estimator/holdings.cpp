@@ -38,17 +38,34 @@ std::int64_t part_elements(const Stretch& part, std::int64_t columns, ShardedBy 
   return part.count * columns;
 }
 
-/// Calls `use(tensor, elements)` for each tensor, part by part, that the holding is of.
+/// Calls `use(tensor, elements)` for each tensor, part by part, that the holding is of. Shards are
+/// over `ranks`.
 template <class Use>
 void for_each_part(const Holding& holding, const Candidate& candidate, const FlatLayout& layout,
-                   const Use& use) {
+                   int ranks, const Use& use) {
   const ShardedBy by = sharded_by(holding, candidate);
   for (const FlatTensor& tensor : layout.tensors) {
     if (holding.takes != nullptr && !holding.takes(tensor)) continue;
     for (const Stretch& part : tensor.rows) {
-      use(tensor, part_elements(part, tensor.columns.count, by, shard_ranks(candidate)));
+      use(tensor, part_elements(part, tensor.columns.count, by, ranks));
     }
   }
+}
+
+template <class Use>
+void for_each_part(const Holding& holding, const Candidate& candidate, const FlatLayout& layout,
+                   const Use& use) {
+  for_each_part(holding, candidate, layout, shard_ranks(candidate), use);
+}
+
+/// Experts that are apart are spread over ranks of their own.
+std::int64_t experts_apart(const Holding& holding, const Candidate& candidate,
+                           const FlatLayout& experts) {
+  std::int64_t elements = 0;
+  for_each_part(holding, candidate, experts, expert_shard_ranks(candidate),
+                [&](const FlatTensor&, std::int64_t each) { elements += each; });
+  const bool cut = sharded_by(holding, candidate) == ShardedBy::data_ranks;
+  return cut ? divided(elements, expert_shard_ranks(candidate)) : elements;
 }
 
 /// Of the shards of what is cut as a whole.
@@ -149,14 +166,16 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const T
     case HoldingOf::frozen_parameters:
       return padded(holding, candidate, layouts.frozen);
     case HoldingOf::trained:
-      return unpadded(holding, candidate, layouts.trained);
+      return unpadded(holding, candidate, layouts.trained) +
+             experts_apart(holding, candidate, layouts.experts);
     case HoldingOf::frozen:
       return unpadded(holding, candidate, layouts.frozen);
     case HoldingOf::quantised:
     case HoldingOf::quantisation:
       return quantised_bytes(holding, problem, candidate, layouts.frozen);
     case HoldingOf::trained_tensors:
-      return tensors_of(holding, candidate, layouts.trained);
+      return tensors_of(holding, candidate, layouts.trained) +
+             tensors_of(holding, candidate, layouts.experts);
     case HoldingOf::largest_tensor:
       return largest_of(holding, candidate, layouts.trained);
     case HoldingOf::largest_unit:
@@ -276,21 +295,28 @@ Bytes weights_off_device(const Problem& problem, const TargetTraits& traits,
 }
 
 std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
-                                        const Candidate& candidate, const FlatLayout& trained) {
+                                        const Candidate& candidate, const FlatLayout& trained,
+                                        int ranks) {
   std::vector<std::int64_t> units;
   for (const Holding& holding : traits.holdings) {
     if (!holding.grows || !applies(holding, problem, candidate)) continue;
     if (home_of(holding, candidate) != Home::device) continue;
     std::vector<std::int64_t> elements(trained.read_by.size());
-    for_each_part(holding, candidate, trained, [&](const FlatTensor& tensor, std::int64_t each) {
-      elements[static_cast<std::size_t>(tensor.first_unit)] += each;
-    });
+    for_each_part(holding, candidate, trained, ranks,
+                  [&](const FlatTensor& tensor, std::int64_t each) {
+                    elements[static_cast<std::size_t>(tensor.first_unit)] += each;
+                  });
     units.resize(elements.size());
     for (std::size_t unit = 0; unit < units.size(); ++unit) {
       units[unit] += in_a_row(elements[unit], holding, candidate) * bytes_each(holding, problem);
     }
   }
   return units;
+}
+
+std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
+                                        const Candidate& candidate, const FlatLayout& trained) {
+  return growing_bytes(problem, traits, candidate, trained, shard_ranks(candidate));
 }
 
 }  // namespace planwright::estimator

@@ -35,6 +35,10 @@ Bytes weights_off_device(const Problem& problem, const TargetTraits& traits,
 /// Of what grows: bytes that the first backward of each unit makes. Empty if nothing grows.
 std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
                                         const Candidate& candidate, const FlatLayout& trained);
+/// The same of a layout that is spread over `ranks`: experts that are apart.
+std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
+                                        const Candidate& candidate, const FlatLayout& experts,
+                                        int ranks);
 /// Whether that is so of each micro-batch's backward, and ends with it.
 bool regrows(const Problem& problem, const TargetTraits& traits, const Candidate& candidate);
 

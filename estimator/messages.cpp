@@ -44,6 +44,9 @@ class Collector {
     if (ring()) return add(to, Collective::all_gather, p, count, bytes);
     add(to, Collective::broadcast, p, count * p.ranks, bytes);
   }
+  void exchange(std::vector<Messages>& to, const Party& p, double count, double bytes) const {
+    add(to, Collective::all_to_all, p, count, bytes);
+  }
   void send(std::vector<Messages>& to, const Party& p, double count, double bytes) const {
     to.push_back({Collective::send, count, bytes, 2, p.link});
   }
@@ -119,6 +122,49 @@ void add_tensor_messages(StageQuantities& q, const MessageContext& c, const Coll
   if (c.part.last) {
     collect.sum(q.waited, ranks, 2 * static_cast<double>(chunks.count),
                 3 * rows * static_cast<double>(c.shape.c()));
+  }
+}
+
+/// Blocks whose forward runs once more.
+double rebuilt_blocks(const MessageContext& c) {
+  double blocks = 0;
+  for (const BackwardVisit& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
+    if (visit.kind != BackwardVisit::Kind::backward) blocks += 1;
+  }
+  return blocks;
+}
+
+/// Of each block: all ranks' keys and values are gathered, in a backward as well, where sums of
+/// their gradients in fp32 go once round. See estimator/torch_ring.
+void add_context_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
+  if (c.candidate.cp == 1 || c.shape.kernels != KernelSet::torch_modules) return;
+  const int ranks = c.candidate.cp;
+  const Party party = collect.party(ranks, c.candidate.tp), next = collect.party(2, c.candidate.tp);
+  const double forwards = 1 + rebuilt_blocks(c) / static_cast<double>(c.part.layers);
+  for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {
+    const BlockSpec& b = c.problem.model.block(c.part.first_layer + layer);
+    const std::int64_t widths =
+        b.latent ? b.heads * (b.latent->nope_dim + b.latent->rope_dim + b.latent->value_dim)
+                 : 2 * b.kv_heads * b.head_dim;
+    const auto own = static_cast<double>(c.shape.tokens() * widths / c.candidate.tp);
+    const double all = own * ranks * static_cast<double>(c.shape.e());
+    collect.gather(q.waited, party, forwards + 1, (forwards + 1) * all);
+    collect.send(q.waited, next, ranks, ranks * own * static_cast<double>(bytes_of(DType::fp32)));
+  }
+}
+
+/// Tokens go to their experts and come back, forwards and backwards: as many bytes as each is sent
+/// to experts times. See estimator/torch_experts.
+void add_expert_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
+  if (c.candidate.ep == 1 || c.shape.kernels != KernelSet::torch_modules) return;
+  const Party party = collect.party(c.candidate.ep, c.candidate.tp);
+  const double forwards = 1 + rebuilt_blocks(c) / static_cast<double>(c.part.layers);
+  for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {
+    const auto& moe = c.problem.model.block(c.part.first_layer + layer).moe;
+    if (!moe) continue;
+    const auto rows = static_cast<double>(c.shape.tokens() * moe->top_k * c.shape.hidden);
+    const double count = 2 * (forwards + 1);
+    collect.exchange(q.waited, party, count, count * rows * static_cast<double>(c.shape.e()));
   }
 }
 
@@ -249,6 +295,8 @@ void add_embedding_message(StageQuantities& q, const MessageContext& c, const Co
 void add_messages(StageQuantities& stage, const MessageContext& context) {
   const Collector collect(context);
   add_tensor_messages(stage, context, collect);
+  add_context_messages(stage, context, collect);
+  add_expert_messages(stage, context, collect);
   add_pipeline_messages(stage, context, collect);
   add_data_messages(stage, context, collect);
   add_embedding_message(stage, context, collect);

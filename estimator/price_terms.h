@@ -36,10 +36,11 @@ T work_time(const Work& work, double tokens, const Values<T>& v) {
 /// A ring of n ranks moves a buffer of S bytes in n - 1 steps of S / n each, once to reduce and
 /// once to gather: (n - 1) (alpha + S / (n beta)) for either, twice that for an all-reduce.
 /// A broadcast goes down a binomial tree: ceil(log2 n) (alpha + S / beta). What goes from one rank
-/// to another: alpha + S / beta. Source: Thakur, Rabenseifner, Gropp (2005), sections 3 and 4;
-/// gloo's all-reduce is such a ring (gloo/allreduce.cc), its broadcast such a tree
-/// (gloo/broadcast.cc).
-/// Of a model that is not known, the bytes are its stand-in's, times `state_factor`.
+/// to another: alpha + S / beta; where each sends another part to every other, n - 1 of them one
+/// after the other, (n - 1) (alpha + S / (n beta)). Source: Thakur, Rabenseifner, Gropp (2005),
+/// sections 3 and 4; gloo's all-reduce is such a ring (gloo/allreduce.cc), its broadcast such a
+/// tree (gloo/broadcast.cc). Of a model that is not known, the bytes are its stand-in's, times
+/// `state_factor`.
 template <class T>
 T message_time(const Messages& m, const ClusterSpec& cluster, const Values<T>& v) {
   const Link& link = cluster.links.at(static_cast<std::size_t>(m.link));
@@ -79,8 +80,14 @@ template <class T>
 struct StageTime {
   T compute, recompute, communication, offload;  ///< of one micro-batch
   T step_compute, step_communication, optimizer, step_offload;
+  T postponed;  ///< of `compute`: see StageQuantities
 
   T micro() const { return compute + recompute + communication + offload; }
+  /// What the other stages wait for it before and after their work.
+  T waited_for() const {
+    const T all = micro(), filled = 2.0 * postponed;
+    return filled < all ? all - filled : all * 0.0;
+  }
   T step() const { return step_compute + step_communication + optimizer + step_offload; }
 };
 
@@ -107,7 +114,8 @@ StageTime<T> stage_time(const StageQuantities& s, double tokens, const ClusterSp
                     messages_time(s.messages, cluster, v),
                     s.optimizer_bytes * v[Term::state_factor] / v[Term::optimizer_rate] +
                         s.optimizer_launches * v[Term::kernel_overhead],
-                    v[Term::matrix_rate] * 0.0};
+                    v[Term::matrix_rate] * 0.0,
+                    work_time(s.postponed, tokens, v)};
   if (s.offload.any()) add_offload_time(s.offload, v, time);
   if (!s.beside.empty()) {
     time.communication +=
@@ -123,15 +131,17 @@ StageTime<T> stage_time(const StageQuantities& s, double tokens, const ClusterSp
 /// A pipeline of p stages and m micro-batches takes as long as its slowest stage's m micro-batches,
 /// and before and after them the other stages' one each: m t + sum of the others'. GPipe and 1F1B
 /// alike; of stages with several chunks each, one chunk's. Source: Narayanan et al. (2021),
-/// arXiv:2104.04473, section 2.2.
+/// arXiv:2104.04473, section 2.2. Where the weights' backward is apart and put off, it fills its
+/// own time of both: forward + backward of input - backward of weights. Source: Qi et al. (2023),
+/// arXiv:2401.10241, section 2.1, ZB-H1.
 template <class T>
 TimeTerms<T> time_terms(const Quantities& q, const ClusterSpec& cluster, const Values<T>& v) {
   const double m = q.micro_batches;
   std::optional<StageTime<T>> slowest;
-  T all_micro = v[Term::matrix_rate] * 0.0;
+  T all_waited_for = v[Term::matrix_rate] * 0.0;
   for (const StageQuantities& stage : q.stages) {
     const StageTime<T> time = stage_time(stage, q.tokens, cluster, v);
-    all_micro += time.micro();
+    all_waited_for += time.waited_for();
     if (!slowest || m * time.micro() + time.step() > m * slowest->micro() + slowest->step()) {
       slowest = time;
     }
@@ -139,7 +149,7 @@ TimeTerms<T> time_terms(const Quantities& q, const ClusterSpec& cluster, const V
   return {m * slowest->compute + slowest->step_compute,
           m * slowest->recompute,
           m * slowest->communication + slowest->step_communication,
-          (all_micro - slowest->micro()) / q.chunks,
+          (all_waited_for - slowest->waited_for()) / q.chunks,
           slowest->optimizer,
           m * slowest->offload + slowest->step_offload};
 }

@@ -15,7 +15,9 @@
 #include "estimator/spec/rank_grid.h"
 #include "estimator/spec/recompute_plan.h"
 #include "estimator/stage_script.h"
+#include "estimator/step_program.h"
 #include "estimator/step_shape.h"
+#include "estimator/torch_stages.h"
 #include "estimator/work.h"
 
 namespace planwright::estimator {
@@ -79,7 +81,7 @@ LayoutKey layout_key(const ModelPart& part, int ranks) {
 
 struct StageRow {
   std::array<Peaks, kWordCount<Phase>> peaks;
-  Work forward, backward, recompute, head;
+  Work forward, backward, postponed, recompute, head;
   HostCopies copies;
 };
 
@@ -91,12 +93,17 @@ void require(bool expressed, const char* axis) {
 
 void require_expressed(const Candidate& c, const TargetTraits& traits, KernelSet kernels) {
   const bool spreads = kernels == KernelSet::transformer_engine;
-  require(spreads || (c.vpp == 1 && c.cp == 1 && c.ep == 1 && c.etp == 1), "layout");
+  const bool staged = kernels == KernelSet::torch_modules;
+  require(spreads || staged || c.vpp == 1, "layout");
+  require(spreads || staged || (c.cp == 1 && c.ep == 1), "layout");
+  require(spreads || c.etp == 1, "layout");
   require(c.tp >= 1 && c.pp >= 1 && c.hsdp >= 1 && c.dp % c.hsdp == 0, "layout");
   require(c.zero >= 0 && c.zero <= 3, "ZeRO stage");
-  const bool interleaved = spreads && c.vpp > 1 && c.schedule == Schedule::interleaved;
-  require(interleaved || c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b,
-          "schedule");
+  const bool interleaved = (spreads || staged) && c.vpp > 1 && c.schedule == Schedule::interleaved;
+  const bool in_two = staged && c.vpp > 1 && c.schedule == Schedule::zero_bubble;
+  require(
+      interleaved || in_two || c.schedule == Schedule::gpipe || c.schedule == Schedule::one_f_one_b,
+      "schedule");
   require(c.micro_batch >= 1 && c.dp >= 1, "batch");
   const bool saves = kernels == KernelSet::torch_modules;
   require(c.recompute.kind != RecomputeKind::op || saves, "recompute");
@@ -114,6 +121,9 @@ StageRow stage_row(const StageStep& step) {
   for (std::int64_t layer = 0; layer < step.part.layers; ++layer) {
     row.forward += block_forward_work(step.shape, block(layer));
     row.backward += block_backward_work(step.shape, block(layer));
+    if (step.schedule == Schedule::zero_bubble) {
+      row.postponed += block_weights_work(step.shape, block(layer));
+    }
   }
   for (const BackwardVisit& visit : backward_visits(step.recompute, step.part.layers)) {
     if (visit.kind == BackwardVisit::Kind::backward) continue;
@@ -154,6 +164,21 @@ void add_peaks(StageQuantities& q, const StageRow& row, const StepShape& shape) 
                           shape.kernels != KernelSet::transformer_engine &&
                           phase.phase != Phase::load;
     if (resident) phase.product = phase.kernels;
+  }
+}
+
+/// Of micro-batches that a stage's script does not show.
+void add_stage_buffers(StageQuantities& q, const Candidate& c, const StageStep& step) {
+  if (!step.shape.torch_stages) return;
+  const std::int64_t hidden =
+      step.micro_batches - torch_shown(c.schedule, step.stage, c.pp, c.vpp, step.micro_batches);
+  const Bytes bytes{hidden * torch_buffers(c.schedule, step.stage, c.pp, c.vpp) *
+                    step_program(step.shape)->boundary().bytes};
+  for (PhaseBytes& phase : q.phases) {
+    if (phase.phase == Phase::load) continue;
+    phase.tensors[Account::communication] += bytes;
+    phase.kernels[Account::communication] += bytes;
+    if (phase.product) (*phase.product)[Account::communication] += bytes;
   }
 }
 
@@ -275,14 +300,24 @@ struct QuantityTable::Rows {
 
   Layouts layouts_of(const Candidate& c, const ModelPart& part) {
     static const FlatLayout kNone;
-    const bool apart = traits.experts_apart;
+    const bool apart = traits.experts_apart || c.ep > 1;
     return {layout(c, part, apart ? Experts::left_out : Experts::with_all), frozen(c, part),
             apart ? layout(c, part, Experts::alone) : kNone};
+  }
+
+  /// Experts of their own ranks are gathered and reduced with their blocks.
+  void add_experts(StageStep& step, const Candidate& c, const FlatLayout& experts) {
+    step.experts = &experts;
+    const auto more = growing_bytes(padded(c), traits, c, experts, expert_shard_ranks(c));
+    for (std::size_t unit = 0; unit < more.size(); ++unit) step.growing[unit] += more[unit];
   }
 
   StageStep step_of(const Candidate& c, int number, const ModelPart& part, const Layouts& both) {
     StageStep step = stage_step(padded(c), traits, c, number, part, both.trained, both.frozen);
     step.shape.capability = capability;
+    if (step.sharding.by_unit && !both.experts.tensors.empty()) {
+      add_experts(step, c, both.experts);
+    }
     return step;
   }
 
@@ -310,7 +345,9 @@ struct QuantityTable::Rows {
                  .modules = step.shape.modules,
                  .te = step.shape.te,
                  .activations = step.shape.activations};
-    if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
+    if (step.shape.torch_stages) {
+      key.micro_batches = torch_shown(c.schedule, step.stage, c.pp, c.vpp, step.micro_batches);
+    } else if (c.schedule != Schedule::gpipe) {  // see stage_script.cpp: more look the same
       key.micro_batches = std::min<std::int64_t>(key.micro_batches, c.pp * (c.vpp > 1 ? 3 : 1) + 2);
     }
     key.sharding.made = step.sharding.made;
@@ -336,8 +373,10 @@ struct QuantityTable::Rows {
     StageQuantities q;
     add_peaks(q, row, step.shape);
     add_holdings(q, problem, traits, both, c);
+    add_stage_buffers(q, c, step);
     q.forward = row.forward;
     q.backward = row.backward;
+    q.postponed = row.postponed;
     q.recompute = row.recompute;
     q.head = row.head;
     const double numel = static_cast<double>(sharding.buckets ? flat.shard_numel() : flat.numel);

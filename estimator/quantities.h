@@ -44,7 +44,7 @@ struct Work {
   }
 };
 
-enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast, send };
+enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast, send, all_to_all };
 
 /// Equal collectives.
 struct Messages {
@@ -73,6 +73,8 @@ struct StageQuantities {
   Bytes preallocated{};  ///< of the peaks, what is taken once, in large blocks, and never broken up
 
   Work forward, backward, recompute, head;  ///< of one micro-batch; head: its products and the loss
+  /// Of one micro-batch's backward, what the schedule may put off to where the stage would wait.
+  Work postponed;
   /// Of one micro-batch: those that it waits for, and those that are carried out beside it.
   std::vector<Messages> waited, beside;
 

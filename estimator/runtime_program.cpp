@@ -30,6 +30,10 @@ Script RuntimeProgram::block(Turn turn, bool keeps_input, const BlockSpec& block
         return block_rebuild(shape_, block, false).append(block_backward(shape_, block));
       case Turn::backward:
         return block_backward(shape_, block);
+      case Turn::backward_of_input:
+      case Turn::backward_of_weights:
+      case Turn::rest_of_backward:
+        break;
     }
     throw std::logic_error("RuntimeProgram: unknown turn");
   };
@@ -46,7 +50,7 @@ StepProgram::Chunk RuntimeProgram::chunk(std::int64_t count, std::int64_t rows) 
 StepProgram::Head RuntimeProgram::head(const BlockSpec& last) const {
   const std::int64_t tokens = shape_.tokens();
   const LossChunks all = loss_chunks(shape_.loss, tokens);
-  Head head{head_forward(shape_, last.norm), {}, head_backward(shape_, last.norm)};
+  Head head{head_forward(shape_, last.norm), {}, head_backward(shape_, last.norm), {}};
   if (all.count > 1) head.chunks.push_back(chunk(all.count - 1, all.rows));
   head.chunks.push_back(chunk(1, tokens - (all.count - 1) * all.rows));
   return head;

@@ -8,186 +8,34 @@
 #include <vector>
 
 #include "estimator/holdings.h"
-#include "estimator/spec/pipeline.h"
 #include "estimator/spec/recompute_plan.h"
-#include "estimator/step_program.h"
-#include "estimator/unit_windows.h"
+#include "estimator/stage_run.h"
 
 namespace planwright::estimator {
-namespace {
-
-/// Micro-batches come in rounds of as many as there are stages. With two the pipeline is full.
-constexpr int kRoundsShown = 3;
-
-/// What becomes of inputs of blocks that are run again, around a turn.
-struct InputCopies {
-  int sent = 0, dropped = 0;                ///< behind it
-  bool forgotten = false, fetched = false;  ///< before it
-  bool operator==(const InputCopies&) const = default;
-};
-
-/// A block's turn, forwards or backwards, as far as its bytes depend on it.
-struct Turn {
-  using Kind = StepProgram::Turn;
-  Kind kind;
-  bool keeps_input;  ///< of a forward
-  const BlockSpec* block;
-  const UnitWindows* own;
-  const UnitWindows* next;  ///< whose parameters are gathered meanwhile; null: nobody's
-  int holds = 0;  ///< tensors like its input that are there from its backward to the last one
-  InputCopies inputs{};
-  bool stays = false;  ///< nothing of it is offloaded
-
-  bool looks_like(const Turn& other) const {
-    const auto same = [](const UnitWindows* a, const UnitWindows* b) {
-      return a == b || (a != nullptr && b != nullptr && *a == *b);
-    };
-    return kind == other.kind && keeps_input == other.keeps_input && block == other.block &&
-           same(own, other.own) && same(next, other.next) && holds == other.holds &&
-           inputs == other.inputs && stays == other.stays;
-  }
-};
-
-class StageRun {
- public:
-  explicit StageRun(const StageStep& step)
-      : s_(step),
-        program_(step_program(step.shape)),
-        later_program_(step_program(summing(step.shape))),
-        staying_program_(step_program(without_offload(step.shape))),
-        windows_(windows_of(step)),
-        simulator_(step.shape.activations.pinned) {
-    for (int chunk = 0; chunk < step.chunks; ++chunk) {
-      plan_forward(chunk);
-      plan_backward(chunk);
-    }
-  }
-
-  std::array<Peaks, kWordCount<Phase>> peaks();
-  std::vector<Instant> timeline();
-  HostCopies copies();  ///< of a step; the next: of one micro-batch
-  HostCopies copies_of_one();
-
- private:
-  static StepShape summing(StepShape shape) {
-    shape.sums_gradients = true;
-    return shape;
-  }
-  static StepShape without_offload(StepShape shape) {
-    shape.activations = {};
-    return shape;
-  }
-  /// Gradients that are not handed over to others are added to those of the first backward.
-  const StepProgram& program() const {
-    return grown_ && !s_.sharding.buckets ? *later_program_ : *program_;
-  }
-  void run();
-  const UnitWindows& windows(std::int64_t unit) const {
-    return windows_[static_cast<std::size_t>(unit)];
-  }
-  const UnitWindows& windows_of_layer(std::int64_t layer) const {
-    return windows(s_.part.block_unit(s_.part.first_layer + layer));
-  }
-  /// Blocks of a chunk; a stage that has several has as many of each.
-  std::int64_t chunk_layers() const { return s_.part.layers / s_.chunks; }
-  bool begins(int chunk) const { return s_.part.first && chunk == 0; }
-  bool ends(int chunk) const { return s_.part.last && chunk == s_.chunks - 1; }
-  std::vector<Turn>& forward_of(int chunk) { return forward_[static_cast<std::size_t>(chunk)]; }
-  std::vector<Turn>& backward_of(int chunk) { return backward_[static_cast<std::size_t>(chunk)]; }
-  Turn turn(Turn::Kind kind, std::int64_t layer) const {
-    return {
-        kind, true, &s_.model.block(s_.part.first_layer + layer), &windows_of_layer(layer), nullptr,
-        0,    {}};
-  }
-  bool sends_inputs() const { return s_.shape.activations.leaving == Leaving::inputs; }
-  bool inputs_linger() const {
-    return sends_inputs() && s_.shape.activations.staying == Staying::to_next_rebuild;
-  }
-  InputCopies copies_forward(std::int64_t block) const;
-  InputCopies copies_backward(std::int64_t block) const;
-  void bring_input(const InputCopies& inputs);
-  void send_inputs(const InputCopies& inputs);
-  void plan_forward(int chunk);
-  void plan_backward(int chunk);
-  static void link(std::vector<Turn>& turns);
-
-  enum class Pass { forward, backward };
-  void enter(const UnitWindows& own, const UnitWindows* next, Pass pass);
-  std::int64_t buffer_bytes(const UnitWindows& unit, Pass pass) const;
-  void copy_out(const UnitWindows& own, const UnitWindows* next, Pass pass);
-  void drop_buffer() { drop(buffer(std::exchange(buffered_, 0))); }
-  void gather(const UnitWindows& unit, Pass pass);
-  void leave(const UnitWindows& own);
-  void release(const UnitWindows& own);
-  void open(const UnitWindows& own);
-  void grow(const UnitWindows& own);
-  Script with_gradients(Script& (Script::*event)(const Tensor&)) const;
-  void begin_gradients() {
-    if (!std::exchange(has_gradients_, true)) simulator_.run(with_gradients(&Script::make));
-  }
-  void head_backward(const StepProgram::Chunk& chunk, const UnitWindows* opens);
-  /// What is reduced is a tensor of its own, whose size is the rank's part.
-  bool grows_apart() const { return s_.sharding.reduced_apart && s_.sharding.each_micro_batch; }
-  void run_backward(const Script& script, const UnitWindows* opens);
-  void complete(const UnitWindows& own);
-  void complete_flat(const UnitWindows& own);
-
-  void take(const Turn& turn);
-  void take_all(const std::vector<Turn>& turns);
-  void take_from(const std::vector<Turn>& turns, std::size_t last, int chunk, bool& done);
-  void head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* opens);
-  void head_whole(const StepProgram::Head& head, const UnitWindows& unit);
-  void head_twice(const StepProgram::Head& head, const UnitWindows& unit);
-  void head();
-  void forward(int chunk);
-  void backward(int chunk);
-  void hand_over(const Handover& handover);
-  void run_gpipe();
-  void run_in_turn();
-
-  static Tensor parameters(std::int64_t bytes) { return {"gathered", bytes, Account::parameters}; }
-  static Tensor buffer(std::int64_t bytes) { return {"buffer", bytes, Account::communication}; }
-  static Tensor gradients(std::int64_t bytes) { return {"bucket", bytes, Account::gradients}; }
-  void make(const Tensor& tensor) { simulator_.run(Script().make(tensor)); }
-  void drop(const Tensor& tensor) { simulator_.run(Script().drop(tensor)); }
-
-  const StageStep& s_;
-  std::unique_ptr<const StepProgram> program_, later_program_, staying_program_;
-  std::vector<UnitWindows> windows_;
-  std::vector<std::vector<Turn>> forward_, backward_;  ///< of each chunk
-  Simulator simulator_;
-  bool gathered_ahead_ = false;  ///< the coming unit's parameters are there
-  std::int64_t buffered_ = 0;    ///< bytes of the buffer that a unit was gathered into
-  std::int64_t summing_ = 0;     ///< bytes of the bucket whose sum is under way
-  bool has_gradients_ = false;   ///< of the backward that runs there are some
-  bool grown_ = false;           ///< gradients of an earlier backward are there
-  bool sent_ = false;            ///< the gradient that was sent last is still there
-  bool kept_forward_ = false, kept_backward_ = false;  ///< a last block that was not offloaded
-};
 
 /// Each turn gathers ahead for the one after it.
 void StageRun::link(std::vector<Turn>& turns) {
   for (std::size_t i = 0; i + 1 < turns.size(); ++i) turns[i].next = turns[i + 1].own;
 }
 
-/// Behind the `block`-th of a chunk.
-InputCopies StageRun::copies_forward(std::int64_t block) const {
+/// Behind the `block`-th of a chunk of so many.
+InputCopies StageRun::copies_forward(std::int64_t block, std::int64_t blocks) const {
   if (!sends_inputs()) return {};
   const ActivationOffload& a = s_.shape.activations;
   InputCopies inputs{.sent = block >= a.kept, .dropped = block >= a.follow};
-  const bool last = block + 1 == chunk_layers();
+  const bool last = block + 1 == blocks;
   if (last) {
-    const auto left = [&](int count) { return std::min<std::int64_t>(count, chunk_layers()); };
+    const auto left = [&](int count) { return std::min<std::int64_t>(count, blocks); };
     inputs.dropped += static_cast<int>(left(a.follow) - left(a.found));
   }
   return inputs;
 }
 
 /// Before the backward of the same.
-InputCopies StageRun::copies_backward(std::int64_t block) const {
+InputCopies StageRun::copies_backward(std::int64_t block, std::int64_t blocks) const {
   if (!sends_inputs()) return {};
   const ActivationOffload& a = s_.shape.activations;
-  const std::int64_t behind = chunk_layers() - 1 - block;
+  const std::int64_t behind = blocks - 1 - block;
   return {.forgotten = behind >= a.kept && behind < a.found, .fetched = behind >= a.found};
 }
 
@@ -202,30 +50,43 @@ void StageRun::send_inputs(const InputCopies& inputs) {
   for (int i = 0; i < inputs.dropped; ++i) drop(program_->boundary());
 }
 
+/// Of all stages' chunks the first ones have a block more where they do not divide the model.
+std::int64_t StageRun::chunk_layers(int chunk) const {
+  if (s_.part.layers % s_.chunks == 0) return s_.part.layers / s_.chunks;
+  const std::int64_t all = s_.model.layers(), chunks = std::int64_t{s_.stages} * s_.chunks;
+  return all / chunks + (s_.stage + std::int64_t{chunk} * s_.stages < all % chunks ? 1 : 0);
+}
+
+std::int64_t StageRun::chunk_first(int chunk) const {
+  std::int64_t first = 0;
+  for (int before = 0; before < chunk; ++before) first += chunk_layers(before);
+  return first;
+}
+
 void StageRun::plan_forward(int chunk) {
-  const std::int64_t first = chunk * chunk_layers();
+  const std::int64_t first = chunk_first(chunk);
   std::vector<Turn>& turns = forward_.emplace_back();
-  for (const RecomputeSegment& segment : recompute_segments(s_.recompute, chunk_layers())) {
+  for (const RecomputeSegment& segment : recompute_segments(s_.recompute, chunk_layers(chunk))) {
     for (std::int64_t l = segment.first; l < segment.first + segment.count; ++l) {
       turns.push_back(turn(
           segment.recomputed ? Turn::Kind::forward_dropped : Turn::Kind::forward_kept, first + l));
       turns.back().keeps_input = !segment.recomputed || l == segment.first;
-      turns.back().inputs = copies_forward(l);
+      turns.back().inputs = copies_forward(l, chunk_layers(chunk));
     }
   }
   link(turns);
 }
 
 void StageRun::plan_backward(int chunk) {
-  const std::int64_t first = chunk * chunk_layers();
+  const std::int64_t first = chunk_first(chunk);
   std::vector<Turn>& turns = backward_.emplace_back();
-  for (const BackwardVisit& visit : backward_visits(s_.recompute, chunk_layers())) {
+  for (const BackwardVisit& visit : backward_visits(s_.recompute, chunk_layers(chunk))) {
     using Kind = BackwardVisit::Kind;
     turns.push_back(turn(visit.kind == Kind::rebuild    ? Turn::Kind::rebuild
                          : visit.kind == Kind::backward ? Turn::Kind::backward
                                                         : Turn::Kind::rebuild_and_backward,
                          first + visit.layer));
-    turns.back().inputs = copies_backward(visit.layer);
+    turns.back().inputs = copies_backward(visit.layer, chunk_layers(chunk));
     // Its input; and the gradient of its output, which is that of the input of the one before it.
     if (s_.sharding.holds_inputs) turns.back().holds = turns.size() == 1 ? 1 : 2;
   }
@@ -299,9 +160,9 @@ Script StageRun::with_gradients(Script& (Script::*event)(const Tensor&)) const {
 
 /// Later backwards add to what the first one makes, and what is reduced apart goes then.
 void StageRun::grow(const UnitWindows& own) {
-  if (grown_ && !grows_apart()) return;
+  if (grown() && !grows_apart()) return;
   make(gradients(own.growing));
-  if (grown_) drop(gradients(own.growing));
+  if (grown()) drop(gradients(own.growing));
 }
 
 /// `opens`: the unit whose gradients it is the first to add to.
@@ -390,6 +251,7 @@ void StageRun::take_from(const std::vector<Turn>& turns, std::size_t last, int c
 
 void StageRun::forward(int chunk) {
   const std::vector<Turn>& turns = forward_of(chunk);
+  chunk_ = chunk;
   simulator_.enter(Phase::forward);
   if (begins(chunk)) make(program_->ids());
   if (ends(chunk)) make(program_->targets(s_.part));
@@ -476,8 +338,10 @@ void StageRun::head() {
 }
 
 void StageRun::backward(int chunk) {
+  chunk_ = chunk;
   gathered_ahead_ = false;
-  if (ends(chunk)) head();
+  if (ends(chunk) && s_.shape.torch_stages) head_back();
+  if (ends(chunk) && !s_.shape.torch_stages) head();
   simulator_.enter(Phase::backward);
   // Before the last block's input the final norm's comes back, and stays as long.
   if (inputs_linger()) make(program_->boundary());
@@ -501,7 +365,7 @@ void StageRun::backward(int chunk) {
   for (const UnitWindows& unit : windows_) {
     if (s_.regrows) drop(gradients(unit.growing));
   }
-  grown_ = !s_.regrows;
+  grown_[static_cast<std::size_t>(chunk_)] = !s_.regrows;
   if (std::exchange(has_gradients_, false)) simulator_.run(with_gradients(&Script::drop));
   if (ends(chunk)) drop(program_->targets(s_.part));
 }
@@ -533,6 +397,11 @@ void StageRun::run_gpipe() {
   simulator_.repeat(s_.micro_batches - 1, back);
 }
 
+namespace {
+
+/// Micro-batches come in rounds of as many as there are stages. With two the pipeline is full.
+constexpr int kRoundsShown = 3;
+
 /// Once the pipeline is full, every forward and backward in turn is like the one before: two of
 /// them show what all do. Of several chunks, a whole round is like the one before.
 std::vector<PipelineStep> shown_steps(const StageStep& s) {
@@ -543,6 +412,8 @@ std::vector<PipelineStep> shown_steps(const StageStep& s) {
   const std::int64_t full = in_flight(s.schedule, s.stage, s.stages, s.micro_batches);
   return pipeline_steps(s.schedule, s.stage, s.stages, std::min(s.micro_batches, full + 2));
 }
+
+}  // namespace
 
 void StageRun::run_in_turn() {
   for (const PipelineStep& step : shown_steps(s_)) {
@@ -563,7 +434,9 @@ void StageRun::run_in_turn() {
 void StageRun::run() {
   simulator_.enter(Phase::forward);
   simulator_.run(program_->resident(s_.part));
-  if (s_.schedule == Schedule::gpipe) {
+  if (s_.shape.torch_stages) {
+    run_torch_stages();
+  } else if (s_.schedule == Schedule::gpipe) {
     run_gpipe();
   } else {
     run_in_turn();
@@ -597,8 +470,6 @@ std::array<Peaks, kWordCount<Phase>> StageRun::peaks() {
   }
   return peaks;
 }
-
-}  // namespace
 
 StageStep stage_step(const Problem& problem, const TargetTraits& traits, const Candidate& c,
                      int number, const ModelPart& part, const FlatLayout& layout,

@@ -31,6 +31,7 @@ struct StageStep {
   Schedule schedule = Schedule::one_f_one_b;
   int stage = 0, stages = 1, chunks = 1;
   std::int64_t micro_batches = 1;
+  const FlatLayout* experts = nullptr;  ///< apart, which come and go with their units as well
 };
 
 /// Of stage `number`, whose part and layouts these are. Refers to the problem's model and the

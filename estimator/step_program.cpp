@@ -1,5 +1,7 @@
 #include "estimator/step_program.h"
 
+#include <stdexcept>
+
 #include "estimator/apex_program.h"
 #include "estimator/fa_program.h"
 #include "estimator/hf_program.h"
@@ -9,6 +11,10 @@
 #include "estimator/torch_program.h"
 
 namespace planwright::estimator {
+
+StepProgram::Head StepProgram::head_in_two(const BlockSpec&) const {
+  throw std::logic_error("StepProgram: this kernel set has no backward in two");
+}
 
 std::unique_ptr<StepProgram> step_program(const StepShape& shape) {
   if (shape.kernels == KernelSet::transformer_engine) return std::make_unique<TeProgram>(shape);

@@ -15,7 +15,18 @@ namespace planwright::estimator {
 /// by one turn and dropped by the one that is the last to need it.
 class StepProgram {
  public:
-  enum class Turn { forward_kept, forward_dropped, rebuild, rebuild_and_backward, backward };
+  enum class Turn {
+    forward_kept,
+    forward_dropped,
+    rebuild,
+    rebuild_and_backward,
+    backward,
+    // A backward in two, of which the first leaves the gradients of weights to the second; and what
+    // goes when a stage's last weight has had its turn.
+    backward_of_input,
+    backward_of_weights,
+    rest_of_backward
+  };
 
   virtual ~StepProgram() = default;
 
@@ -49,9 +60,12 @@ class StepProgram {
     Script before;
     std::vector<Chunk> chunks;
     Script after;
+    Script weights;  ///< of a backward in two, the second part
   };
   /// After a block like `last`.
   virtual Head head(const BlockSpec& last) const = 0;
+  /// The same, with its backward in two. Throws std::logic_error where a kernel set has none.
+  virtual Head head_in_two(const BlockSpec& last) const;
 
   /// Whether the scripts make and drop the gradients of weights, which then come after the turn
   /// that makes them; else before it.

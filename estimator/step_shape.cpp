@@ -13,6 +13,7 @@ ActivationOffload activation_offload(const Problem& problem, const TargetTraits&
 
 StepShape step_shape(const Problem& problem, const TargetTraits& traits,
                      const Candidate& candidate) {
+  const KernelSet kernels = traits.kernels(problem.cluster.device.kind);
   return {
       .batch = candidate.micro_batch,
       .seq = problem.workload.seq,
@@ -37,11 +38,12 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .hidden_dropout = problem.workload.hidden_dropout > 0,
       .attention_dropout = problem.workload.attention_dropout > 0,
       .lora = problem.model.lora,
-      .kernels = traits.kernels(problem.cluster.device.kind),
+      .kernels = kernels,
       .modules = traits.modules ? traits.modules(problem, candidate) : HfModules{},
       .keeps_gathered = traits.keeps_gathered != nullptr && traits.keeps_gathered(candidate),
       .te = traits.te_modules ? traits.te_modules(candidate) : TeModules{},
       .activations = activation_offload(problem, traits, candidate),
+      .torch_stages = kernels == KernelSet::torch_modules && candidate.pp > 1,
       .device = problem.cluster.device.kind,
   };
 }

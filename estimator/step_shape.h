@@ -41,6 +41,7 @@ struct StepShape {
   /// A backward's gradients of weights go at once, added to those of an earlier one.
   bool sums_gradients = false;
   ActivationOffload activations{};
+  bool torch_stages = false;  ///< of several, which hold their outputs: estimator/torch_stages
   DeviceKind device = DeviceKind::cpu;
   double capability = 0;  ///< of a CUDA device; 0: not known
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <set>
 #include <utility>
 
 namespace planwright::estimator::tape {
@@ -178,6 +179,76 @@ void Graph::join(const std::vector<Var>& inputs, const std::vector<Var*>& output
   }
 }
 
+/// What it has saved and the host has.
+void Graph::bring(Node& node) {
+  for (const auto& each : node.held) each->come();
+  node.held.clear();
+}
+
+std::vector<Var> Graph::run(const NodePtr& node, std::vector<Var> gradients) {
+  account = node->account;
+  bring(*node);
+  std::vector<Var> parts = node->backward(std::move(gradients));
+  node->backward = nullptr;
+  return parts;
+}
+
+std::vector<Var> Graph::run_first(const NodePtr& node, std::vector<Var> gradients) {
+  account = node->account;
+  bring(*node);
+  std::vector<Var> seen = gradients;
+  std::vector<Var> parts = node->backward(std::move(gradients));
+  done_.push_back(node);
+  if (!postponed_.empty()) {
+    left_.push_back({node, std::move(seen), std::exchange(postponed_, {})});
+  }
+  return parts;
+}
+
+/// Nothing leads from the gradients of weights to what came after the last of them.
+void Graph::release_behind_weights() {
+  std::set<Node*> needed;
+  std::vector<Node*> open;
+  for (const Left& each : left_) open.push_back(each.node.get());
+  while (!open.empty()) {
+    Node* const node = open.back();
+    open.pop_back();
+    if (node == nullptr || !needed.insert(node).second) continue;
+    for (const Var& input : node->inputs) open.push_back(input.maker.get());
+  }
+  for (const NodePtr& node : done_) {
+    if (!needed.contains(node.get())) node->backward = nullptr;
+  }
+}
+
+void Graph::of_weights(std::function<void()> make) {
+  if (in_two) return postponed_.push_back(std::move(make));
+  make();
+}
+
+/// Gradients are summed into others before, and both are there until the next ones' turn. Source:
+/// the same file, stage_backward_weight.
+void Graph::backward_of_weights() {
+  std::vector<Var> seen, sums;
+  for (auto each = left_.rbegin(); each != left_.rend(); ++each) {
+    account = each->node->account;
+    seen = std::move(each->gradients);
+    std::vector<Var> summed;
+    for (const Var& gradient : seen) {
+      if (gradient) summed.push_back(like("sum", gradient));
+    }
+    sums = std::move(summed);
+    for (const auto& make : each->makes) make();
+    each->node->backward = nullptr;
+  }
+  left_.clear();
+}
+
+void Graph::release_rest() {
+  for (const NodePtr& node : done_) node->backward = nullptr;
+  done_.clear();
+}
+
 Var Graph::backward(Var root, Var gradient, const Var& leaf) {
   return backward(std::move(root), std::move(gradient), std::vector{leaf}).front();
 }
@@ -209,11 +280,8 @@ std::vector<Var> Graph::backward(Var root, Var gradient, const std::vector<Var>&
       }
       continue;
     }
-    account = node->account;
-    for (const auto& each : node->held) each->come();
-    node->held.clear();
-    std::vector<Var> parts = node->backward(std::move(given));
-    node->backward = nullptr;
+    std::vector<Var> parts =
+        in_two ? run_first(node, std::move(given)) : run(node, std::move(given));
     for (std::size_t i = 0; i < node->inputs.size(); ++i) {
       const NodePtr& next = node->inputs[i].maker;
       if (next == nullptr) continue;

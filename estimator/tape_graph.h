@@ -115,6 +115,16 @@ class Graph {
   Var backward(Var root, Var gradient, const Var& leaf);
   /// The same of each of `leaves`.
   std::vector<Var> backward(Var root, Var gradient, const std::vector<Var>& leaves);
+  /// Gradients of a weight, which `make` makes: at once, or where backward is in two, later.
+  void of_weights(std::function<void()> make);
+  /// At the end of the first part: what came after the last weight goes.
+  void release_behind_weights();
+  /// The second part of a backward in two: those gradients, in the order of the forward. What each
+  /// was made from goes with it.
+  void backward_of_weights();
+  /// All the rest goes, which the last weights' operators lead to.
+  void release_rest();
+
   /// The same bytes, from which no gradient goes on.
   Var detached(const Var& x);
 
@@ -130,6 +140,10 @@ class Graph {
   bool copies_saved = false;  ///< what nodes save now is copied to the host, and stays
 
   bool gradients = true;  ///< off: as under no_grad
+  /// Backward leaves gradients of weights to backward_of_weights: it keeps the gradients of the
+  /// outputs that they are made from, and all that has been saved. Source:
+  /// pytorch torch/distributed/pipelining/_backward.py, stage_backward_input @ v2.11.0.
+  bool in_two = false;
   /// Of what is made from now on, in the backward of it as well.
   Account account = Account::activations;
   /// Takes the gradient of a weight, as soon as it is made.
@@ -137,6 +151,16 @@ class Graph {
 
  private:
   friend class Storage;
+  /// What is left of a node for the second part of a backward in two.
+  struct Left {
+    std::shared_ptr<Node> node;
+    std::vector<Var> gradients;
+    std::vector<std::function<void()>> makes;
+  };
+
+  static void bring(Node& node);
+  std::vector<Var> run(const std::shared_ptr<Node>& node, std::vector<Var> gradients);
+  std::vector<Var> run_first(const std::shared_ptr<Node>& node, std::vector<Var> gradients);
   friend Var saved(const Var& x);
   Var hold(const Var& x);
   bool is_copied(const std::shared_ptr<Storage>& storage) const;
@@ -153,6 +177,9 @@ class Graph {
   std::vector<std::size_t> entered_, committed_;
   std::vector<std::shared_ptr<Storage>> held_;  ///< by the node that is joined next
   Held copied_;
+  std::vector<std::function<void()>> postponed_;  ///< by the node that runs
+  std::vector<Left> left_;
+  std::vector<std::shared_ptr<Node>> done_;  ///< in the first part
 };
 
 }  // namespace planwright::estimator::tape

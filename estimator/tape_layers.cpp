@@ -11,11 +11,13 @@ Var leaf(const Weight& weight) {
 
 void give(Graph& graph, const char* name, const Weight& weight, DType made) {
   if (!weight.trained) return;
-  Var gradient = graph.make(name, weight.elements, made, Account::gradients);
-  if (made != weight.type) {
-    gradient = graph.make("to", weight.elements, weight.type, Account::gradients);
-  }
-  graph.adopt(std::move(gradient));
+  graph.of_weights([&graph, name, weight, made] {
+    Var gradient = graph.make(name, weight.elements, made, Account::gradients);
+    if (made != weight.type) {
+      gradient = graph.make("to", weight.elements, weight.type, Account::gradients);
+    }
+    graph.adopt(std::move(gradient));
+  });
 }
 
 /// Autocast's copy of a weight of another type.
@@ -32,7 +34,7 @@ Var linear(Graph& graph, const Var& input, const Matrix& matrix, std::int64_t ro
   const Var x = to(graph, input, matrix.compute);
   const Weight& weight = matrix.weight;
   const Var cast = cast_weight(graph, matrix);
-  const std::int64_t outputs = weight.elements / (x.elements / rows);
+  const std::int64_t outputs = weight.elements / matrix.groups / (x.elements / rows);
   Var y = graph.make("mm", rows * outputs, matrix.compute, matrix.made_for);
   graph.join({x, leaf(weight)}, {&y},
              [&graph, matrix, outputs, elements = x.elements, of_x = x.needs_gradient,

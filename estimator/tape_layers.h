@@ -14,6 +14,7 @@ struct Matrix {
   DType compute = DType::fp32;
   bool bias = false;
   Account made_for = Account::activations;
+  std::int64_t groups = 1;  ///< of as many rows each, which are multiplied by a part of it: experts
 };
 
 /// x and the weight in the type that is computed in: where that is not theirs, each product has

@@ -154,7 +154,8 @@ Var linear(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows) 
 }
 
 Var flash_attention(Graph& graph, const Var& q, const Var& k, const Var& v, const Heads& heads) {
-  Var out = graph.like("flash", q);
+  const std::int64_t width = heads.value_width > 0 ? heads.value_width : heads.width;
+  Var out = graph.make("flash", q.elements / heads.width * width, q.type);
   const Var lse = graph.make("lse", heads.batch * heads.heads * heads.seq, DType::fp32);
   graph.call("flash", heads.forward_workspace);
   graph.join({q, k, v}, {&out},

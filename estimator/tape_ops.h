@@ -46,6 +46,7 @@ struct Heads {
   /// csrc/flash_attn/flash_api.cpp, mha_bwd @ v2.7.0.
   bool sums_apart = false;
   std::int64_t forward_workspace = 0, backward_workspace = 0;  ///< of a CPU's kernel
+  std::int64_t value_width = 0;  ///< of a value head, if it is another one
 };
 /// `_scaled_dot_product_flash_attention`.
 Var flash_attention(Graph& graph, const Var& q, const Var& k, const Var& v, const Heads& heads);

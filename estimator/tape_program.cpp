@@ -67,6 +67,30 @@ Script TapeProgram::rebuild_and_backward(const BlockSpec& share) const {
   return script;
 }
 
+/// Gradients of weights are added to those that are there, which a Holding is of, and each is there
+/// until the next one is made.
+Script TapeProgram::part_of_backward(Turn part, const BlockSpec& share) const {
+  Script forward, first, second, rest;
+  Graph graph;
+  graph.in_two = true;
+  Var added;
+  graph.adopt = [&added](Var gradient) { added = std::move(gradient); };
+  graph.record(forward);
+  Var x = given(graph, "x");
+  const Var leaf{.elements = x.elements, .maker = x.maker};
+  Var y = block_forward(graph, std::exchange(x, {}), share);
+  Graph::keep(y);
+  graph.record(first);
+  Graph::keep(graph.backward(std::move(y), given(graph, "dy"), leaf));
+  graph.release_behind_weights();
+  graph.record(second);
+  graph.backward_of_weights();
+  added = {};
+  graph.record(rest);
+  graph.release_rest();
+  return part == Turn::backward_of_input ? first : part == Turn::rest_of_backward ? rest : second;
+}
+
 Script TapeProgram::block(Turn turn, bool keeps_input, const BlockSpec& block) const {
   const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& each) {
     return each.turn == turn && each.keeps_input == keeps_input && each.block == block;
@@ -90,6 +114,10 @@ Script TapeProgram::made(Turn turn, bool keeps_input, const BlockSpec& block) co
       return backward;
     case Turn::rebuild_and_backward:
       return rebuild_and_backward(share);
+    case Turn::backward_of_input:
+    case Turn::backward_of_weights:
+    case Turn::rest_of_backward:
+      return part_of_backward(turn, share);
   }
   throw std::logic_error("TapeProgram: unknown turn");
 }

@@ -47,6 +47,8 @@ class TapeProgram : public StepProgram {
   Script made(Turn turn, bool keeps_input, const BlockSpec& block) const;
   Script forward(Script* backward, bool keeps_input, const BlockSpec& share) const;
   Script rebuild_and_backward(const BlockSpec& share) const;
+  /// A backward in two: what is asked of it.
+  Script part_of_backward(Turn part, const BlockSpec& share) const;
 
   mutable std::vector<Known> known_;  ///< one thread uses one program
 };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "estimator/torch_ring.h"
+
 namespace planwright::estimator {
 
 using namespace tape;
@@ -44,8 +46,14 @@ Var TensorGroup::reduce_backward(const Var& gradient) const {
 }
 
 Var TorchBlock::forward(const Var& x) {
-  const Var h = add(graph_, x, attention(norm(x, s_.hidden)));
-  return add(graph_, h, feed_forward(norm(h, s_.hidden)));
+  const auto mixed = [this](const Var& normed) {
+    return b_.latent ? latent_attention(normed) : attention(normed);
+  };
+  const auto inner_of = [this](const Var& normed) {
+    return b_.moe ? moe(normed) : feed_forward(normed);
+  };
+  const Var h = add(graph_, x, mixed(norm(x, s_.hidden)));
+  return add(graph_, h, inner_of(norm(h, s_.hidden)));
 }
 
 Var TorchBlock::norm(const Var& x, std::int64_t width) const {
@@ -79,8 +87,54 @@ Var TorchBlock::attention(const Var& normed) {
   return group_.reduce(product(out, queries, s_.hidden), true);
 }
 
-/// apply_rotary_emb. A complex number is multiplied by one without gradients, which keeps nothing.
+/// Source: models/deepseek_v3/model/model.py @ v0.2.2. Of the queries and of the one key that all
+/// heads share a part is turned, and put beside the rest in a copy.
+Var TorchBlock::latent_attention(const Var& normed) {
+  const LatentSpec& l = *b_.latent;
+  const std::int64_t rows = s_.tokens(), head = l.nope_dim + l.rope_dim;
+  const std::vector<Var> table = looked_up(l.rope_dim);
+  const auto with_positions = [&](const Var& rest, const Var& part, std::int64_t times) {
+    const Var turned = turned_pairs(part, table);
+    return cat(graph_, {rest, times > 1 ? repeat(graph_, turned, times) : turned});
+  };
+  Var q = product(normed, s_.hidden, l.q_rank > 0 ? l.q_rank : b_.heads * head);
+  if (l.q_rank > 0) q = product(norm(q, l.q_rank), l.q_rank, b_.heads * head);
+  {
+    const auto parts = split(graph_, std::exchange(q, {}),
+                             {rows * b_.heads * l.nope_dim, rows * b_.heads * l.rope_dim});
+    q = with_positions(parts[0], parts[1], 1);
+  }
+  const auto down = split(graph_, product(normed, s_.hidden, l.kv_rank + l.rope_dim),
+                          {rows * l.kv_rank, rows * l.rope_dim});
+  const Var up =
+      product(norm(down[0], l.kv_rank), l.kv_rank, b_.heads * (l.nope_dim + l.value_dim));
+  const auto parts =
+      split(graph_, up, {rows * b_.heads * l.nope_dim, rows * b_.heads * l.value_dim});
+  const Var k = with_positions(parts[0], down[1], b_.heads);
+  return product(attend(q, k, parts[1]), b_.heads * l.value_dim, s_.hidden);
+}
+
+/// Where ranks have parts of a sequence, each block looks its positions' numbers up: cosines and
+/// sines, of pairs or of each element. Source: reshape_for_broadcast of the same files.
+std::vector<Var> TorchBlock::looked_up(std::int64_t width) const {
+  const std::int64_t table = s_.tokens() * width;
+  if (s_.cp == 1) return {};
+  if (m_.complex_rotary) return {graph_.make("positions", table, DType::fp32)};
+  const Var wide = graph_.make("positions", 2 * table, DType::fp32);
+  return {graph_.make("cos", table, m_.stream), graph_.make("sin", table, m_.stream)};
+}
+
+/// A complex number is multiplied by one without gradients, which alone is kept.
+Var TorchBlock::turned_pairs(const Var& x, const std::vector<Var>& table) const {
+  Var turned = to(graph_, scale(graph_, to(graph_, x, DType::fp32)), x.type);
+  if (table.empty()) return turned;
+  graph_.join({turned}, {&turned}, [table](std::vector<Var> g) { return g; });
+  return turned;
+}
+
+/// apply_rotary_emb.
 void TorchBlock::rotate(Var& q, Var& k) const {
+  const std::vector<Var> table = looked_up(b_.head_dim);
   Var q_turned, k_turned;
   if (m_.complex_rotary) {
     const Var wide_q = to(graph_, q, DType::fp32), wide_k = to(graph_, k, DType::fp32);
@@ -91,6 +145,10 @@ void TorchBlock::rotate(Var& q, Var& k) const {
     q_turned = rotary(graph_, q, q.type);
     k_turned = rotary(graph_, k, k.type);
   }
+  for (Var* turned : {&q_turned, &k_turned}) {
+    if (table.empty()) break;
+    graph_.join({*turned}, {turned}, [table](std::vector<Var> g) { return g; });
+  }
   q = std::move(q_turned);
   k = std::move(k_turned);
 }
@@ -99,19 +157,30 @@ Var TorchBlock::attend(const Var& q, const Var& k, const Var& v) const {
   const DType type = m_.autocast ? s_.compute : q.type;
   const Var in_q = to(graph_, q, type), in_k = to(graph_, k, type), in_v = to(graph_, v, type);
   pass_on(graph_, s_, 2);
-  return flash_attention(graph_, in_q, in_k, in_v,
-                         {s_.batch, s_.seq, b_.heads, b_.kv_heads, b_.head_dim, m_.on_accelerator});
+  Heads heads{.batch = s_.batch,
+              .seq = s_.seq / s_.cp,
+              .heads = b_.heads,
+              .kv_heads = b_.kv_heads,
+              .width = b_.head_dim,
+              .sums_apart = m_.on_accelerator};
+  if (b_.latent) {
+    heads.width = b_.latent->nope_dim + b_.latent->rope_dim;
+    heads.value_width = b_.latent->value_dim;
+    heads.kv_heads = heads.heads;
+  }
+  return s_.cp > 1 ? ring_attention(graph_, in_q, in_k, in_v, heads, s_.cp)
+                   : flash_attention(graph_, in_q, in_k, in_v, heads);
 }
 
 Var TorchBlock::feed_forward(const Var& normed) {
   const Var x = group_.gather(normed);
-  return group_.reduce(product(inner(x), b_.ffn, s_.hidden), true);
+  return group_.reduce(product(inner(x, b_.ffn), b_.ffn, s_.hidden), true);
 }
 
-Var TorchBlock::inner(const Var& x) {
-  const Var gate = activation(product(x, s_.hidden, b_.ffn));
+Var TorchBlock::inner(const Var& x, std::int64_t width) {
+  const Var gate = activation(product(x, s_.hidden, width));
   if (b_.mlp != MlpKind::gated) return gate;
-  return mul(graph_, gate, product(x, s_.hidden, b_.ffn));
+  return mul(graph_, gate, product(x, s_.hidden, width));
 }
 
 Var TorchBlock::activation(const Var& x) const {

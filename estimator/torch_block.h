@@ -49,10 +49,16 @@ class TorchBlock {
 
   Var product(const Var& x, std::int64_t inputs, std::int64_t outputs);
   Var attention(const Var& normed);
+  Var latent_attention(const Var& normed);
+  std::vector<Var> looked_up(std::int64_t width) const;
+  Var turned_pairs(const Var& x, const std::vector<Var>& table) const;
   void rotate(Var& q, Var& k) const;
   Var attend(const Var& q, const Var& k, const Var& v) const;
   Var feed_forward(const Var& normed);
-  Var inner(const Var& x);
+  Var inner(const Var& x, std::int64_t width);
+  Var moe(const Var& normed);
+  Var routed(const Var& x);
+  Var experts(const Var& rows);
   Var activation(const Var& x) const;
 
   tape::Graph& graph_;

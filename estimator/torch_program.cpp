@@ -76,12 +76,15 @@ Var TorchProgram::logits(Graph& graph, const Var& normed) const {
   return linear(graph, TensorGroup(graph, shape_).gather(normed), head, shape_.tokens());
 }
 
-StepProgram::Head TorchProgram::head(const BlockSpec& last) const {
+/// In stages the logits are a stage's output, which is held until its backward has ended.
+StepProgram::Head TorchProgram::head(const BlockSpec& last, bool in_two) const {
   Head head;
   Chunk chunk;
   Graph graph;
+  graph.in_two = in_two;
   std::vector<Var> gradients;
   collect(graph, gradients);
+  if (in_two) graph.adopt = [](const Var&) {};
   graph.record(head.before);
   Var x = given(graph, "x");
   const Var leaf{.elements = x.elements, .maker = x.maker};
@@ -91,10 +94,16 @@ StepProgram::Head TorchProgram::head(const BlockSpec& last) const {
   graph.record(chunk.loss);
   graph.account = Account::logits;
   Var loss = loss_of(graph, shape_, pred);
-  pred = {};
+  if (!shape_.torch_stages) pred = {};
   graph.record(chunk.backward);
   go_back(graph, std::move(loss), leaf);
   gradients.clear();
+  graph.record(head.after);
+  graph.release_behind_weights();
+  pred = {};
+  graph.record(head.weights);
+  graph.backward_of_weights();
+  graph.release_rest();
   head.chunks = {chunk};
   return head;
 }

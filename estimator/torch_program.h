@@ -16,10 +16,12 @@ class TorchProgram : public TapeProgram {
   Tensor targets(const ModelPart&) const override { return token_ids(shape_, "labels"); }
   Script embedding() const override;
   Script embedding_backward() const override;
-  Head head(const BlockSpec& last) const override;
+  Head head(const BlockSpec& last) const override { return head(last, false); }
+  Head head_in_two(const BlockSpec& last) const override { return head(last, true); }
   bool makes_gradients() const override { return true; }
 
  private:
+  Head head(const BlockSpec& last, bool in_two) const;
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
   DType stream() const override { return shape_.modules.stream; }
   bool holds_output() const override { return false; }

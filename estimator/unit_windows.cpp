@@ -6,13 +6,20 @@
 namespace planwright::estimator {
 namespace {
 
+/// What comes and goes with units.
+std::vector<const FlatLayout*> layouts_of(const StageStep& step) {
+  std::vector<const FlatLayout*> all{&step.frozen, &step.layout};
+  if (step.experts != nullptr && !step.experts->tensors.empty()) all.push_back(step.experts);
+  return all;
+}
+
 /// Units that stay gathered until their backward. What follows a unit is used twice before that.
 std::vector<bool> kept_units(const StageStep& step, std::size_t units) {
   std::vector<bool> kept(units, step.sharding.gathering == Gathering::each_micro_batch);
   std::int64_t between = 0;
   for (std::size_t unit = units; unit-- > 0;) {
     if (between < step.sharding.reuse_elements) kept[unit] = true;
-    for (const FlatLayout* layout : {&step.frozen, &step.layout}) {
+    for (const FlatLayout* layout : layouts_of(step)) {
       for (const FlatTensor& tensor : layout->tensors) {
         if (static_cast<std::size_t>(tensor.unit) == unit) between += 2 * tensor.numel;
       }
@@ -41,7 +48,7 @@ std::int64_t less_than_plain(const StageStep& step, const FlatLayout& layout, st
 void add_gathered(std::vector<UnitWindows>& units, const StageStep& step) {
   const std::int64_t e = bytes_of(step.sharding.gathered);
   const std::vector<bool> kept = kept_units(step, units.size());
-  for (const FlatLayout* layout : {&step.frozen, &step.layout}) {
+  for (const FlatLayout* layout : layouts_of(step)) {
     std::vector<bool> there(layout->buckets.size());  // kept by a unit before
     for (std::size_t unit = 0; unit < units.size(); ++unit) {
       for (const std::size_t bucket : layout->read_by[unit]) {
@@ -83,10 +90,13 @@ std::vector<UnitWindows> windows_of(const StageStep& step) {
   if (step.sharding.buckets) {
     const std::int64_t made = bytes_of(step.sharding.made);
     const std::int64_t reduced = bytes_of(step.sharding.reduced);
-    for (const FlatBucket& bucket : step.layout.buckets) {
-      units[static_cast<std::size_t>(bucket.opened_by)].opened.push_back(made * bucket.numel);
-      units[static_cast<std::size_t>(bucket.completed_by)].completed.push_back(
-          {made * bucket.numel, reduced * bucket.numel});
+    for (const FlatLayout* layout : layouts_of(step)) {
+      if (layout == &step.frozen) continue;
+      for (const FlatBucket& bucket : layout->buckets) {
+        units[static_cast<std::size_t>(bucket.opened_by)].opened.push_back(made * bucket.numel);
+        units[static_cast<std::size_t>(bucket.completed_by)].completed.push_back(
+            {made * bucket.numel, reduced * bucket.numel});
+      }
     }
   }
   if (step.sharding.one_outer_unit) join_outer_units(units);

@@ -162,6 +162,14 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   return work;
 }
 
+Work block_weights_work(const StepShape& s, const BlockSpec& b) {
+  const double weights = s.lora.freezes() ? 0 : weights_of(widths_of(s, b));
+  Work work;
+  work.matrix_flops = 2 * static_cast<double>(s.tokens()) * weights;
+  work.bytes = accumulate_bytes(s, weights);
+  return work;
+}
+
 /// Without attention and every other one of wq, wk, wv, wo, the products that lead up and the last
 /// one, whose results are there: see estimator/torch_block.
 Work rebuild_beside_saved(const StepShape& s, const BlockSpec& b) {

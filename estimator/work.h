@@ -13,6 +13,8 @@ double causal_pairs(std::int64_t seq, std::int64_t sliding_window);
 // This rank's share of a block as the model has it.
 
 Work block_forward_work(const StepShape& shape, const BlockSpec& block);
+/// Of block_backward_work, what makes the gradients of weights.
+Work block_weights_work(const StepShape& shape, const BlockSpec& block);
 Work block_backward_work(const StepShape& shape, const BlockSpec& block);
 /// Of attention's forward alone.
 Work attention_work(const StepShape& shape, const BlockSpec& block);

@@ -57,6 +57,7 @@ TEST(MessageTime, FollowsTheAlphaBetaFormulas) {
       {{Collective::all_reduce, 5, 1e7, 4, 1}, 6 * 5e-4 + 1.5},
       {{Collective::reduce_scatter, 5, 1e7, 4, 1}, 3 * 5e-4 + 0.75},
       {{Collective::all_gather, 5, 1e7, 4, 1}, 3 * 5e-4 + 0.75},
+      {{Collective::all_to_all, 5, 1e7, 4, 1}, 3 * 5e-4 + 0.75},
       // ceil(log2 3) = 2 rounds
       {{Collective::broadcast, 10, 1e7, 3, 1}, 2 * (1e-3 + 0.5)},
       {{Collective::all_reduce, 1, 1e7, 1, 1}, 0},
@@ -66,6 +67,24 @@ TEST(MessageTime, FollowsTheAlphaBetaFormulas) {
   for (const MessageCase& each : cases) {
     EXPECT_DOUBLE_EQ(message_time(each.messages, two_links(), round_values()), each.seconds);
   }
+}
+
+/// Of three stages alike, of two chunks each: the others' micro-batch, less twice what is put off
+/// of it, and nothing where more is put off than there is.
+TEST(TimeTerms, FillTheBubbleWithWhatIsPostponed) {
+  Quantities q;
+  q.stages.resize(3);
+  q.micro_batches = 8;
+  q.chunks = 2;
+  q.tokens = 1;
+  for (StageQuantities& stage : q.stages) stage.backward.bytes = 6e6;
+  const Values<double> v = round_values();
+  const double micro = work_time(q.stages[0].backward, q.tokens, v);
+  EXPECT_DOUBLE_EQ(time_terms(q, two_links(), v).bubble, 2 * micro / 2);
+  for (StageQuantities& stage : q.stages) stage.postponed.bytes = 1e6;
+  EXPECT_DOUBLE_EQ(time_terms(q, two_links(), v).bubble, 2 * (micro - micro / 3) / 2);
+  for (StageQuantities& stage : q.stages) stage.postponed.bytes = 4e6;
+  EXPECT_DOUBLE_EQ(time_terms(q, two_links(), v).bubble, 0);
 }
 
 TEST(PeakTerms, TakeTheLargestInstantWithScratchWhereItIsTaken) {

@@ -176,5 +176,120 @@ TEST(TorchProgram, LogitsOfEachStepOfTheLoss) {
             (std::pair<std::int64_t, std::int64_t>{2 + 4 + 4 + 4, 4 + 4 + 4 + 4}));
 }
 
+/// Two bytes each: what three products, attention's output, the two norms and the two products that
+/// lead up gave has a gradient that is kept; so has the input, and the output's is not let go.
+TEST(TorchProgram, KeepsGradientsForABackwardInTwo) {
+  for (const std::int64_t kv_heads : {kHeads, kHeads / 2}) {
+    const Case is{.kv_heads = kv_heads};
+    const TorchProgram program(shape_of(is));
+    const auto bytes = [&](Turn turn) { return net(program.block(turn, true, block_of(is))); };
+    const std::int64_t widths = is.queries() + 2 * is.keys() + 3 * kHidden + 2 * is.ffn();
+    EXPECT_EQ(bytes(Turn::backward_of_input), 2 * kTokens * (widths + kHidden)) << kv_heads;
+    EXPECT_EQ(bytes(Turn::forward_kept) + bytes(Turn::backward_of_input) +
+                  bytes(Turn::backward_of_weights) + bytes(Turn::rest_of_backward),
+              0)
+        << kv_heads;
+  }
+}
+
+/// Of the head: the logits' gradient and that of the norm's output, beside its input and the two
+/// rows' statistics; the loss has let go of what it kept.
+TEST(TorchProgram, KeepsGradientsOfTheHead) {
+  StepShape s = shape_of({});
+  s.torch_stages = true;
+  const TorchProgram program(s);
+  const StepProgram::Head head = program.head_in_two(block_of({}));
+  const StepProgram::Chunk& chunk = head.chunks.front();
+  std::int64_t bytes = 0;
+  for (const Script* part : {&head.before, &chunk.forward, &chunk.loss, &chunk.backward}) {
+    bytes += net(*part);
+  }
+  const std::int64_t logits = 2 * kTokens * kVocab, rows = 2 * kTokens * kHidden;
+  EXPECT_EQ(bytes + net(head.after), logits + 3 * rows + 4 * kTokens);
+  EXPECT_EQ(net(head.after), -logits - 2 * logits)
+      << "the output goes when its backward has ended, and what the loss saved in four bytes";
+  EXPECT_EQ(bytes + net(head.after) + net(head.weights), 0);
+}
+
+/// What a rank of a ring keeps is what it keeps of as many tokens by itself, and its positions'
+/// cosines and sines in fp32.
+TEST(TorchProgram, KeepsItsPartOfASequence) {
+  constexpr std::int64_t kRanks = 2;
+  StepShape ring = shape_of({}), alone = shape_of({});
+  ring.cp = kRanks;
+  ring.seq = kRanks * alone.seq;
+  const auto kept = [](const StepShape& s) {
+    return net(TorchProgram(s).block(Turn::forward_kept, true, block_of({})));
+  };
+  EXPECT_EQ(kept(ring), kept(alone) + 4 * kTokens * kHidden / kHeads);
+}
+
+/// All ranks' keys and values of 2 bytes; in a backward with them the sums that go round, of 4
+/// bytes, twice: those that came and those that are sent.
+TEST(TorchProgram, GathersKeysAndValues) {
+  StepShape s = shape_of({});
+  s.cp = 2;
+  const std::int64_t keys = 2 * kTokens / 2 * kHidden;  // and values of this rank
+  const TorchProgram program(s);
+  const auto told = [&](Turn turn) {
+    return most(program.block(turn, true, block_of({})), Account::communication);
+  };
+  EXPECT_EQ(told(Turn::forward_kept), 2 * 2 * keys);
+  EXPECT_EQ(told(Turn::backward), 2 * 2 * keys + 2 * 4 * keys);
+}
+
+constexpr std::int64_t kExperts = 4, kTopK = 2, kExpertFfn = 48;
+
+BlockSpec experts_of(std::int64_t shared_ffn) {
+  BlockSpec block = block_of({});
+  block.ffn = 0;
+  block.moe =
+      MoeSpec{.experts = kExperts, .top_k = kTopK, .ffn = kExpertFfn, .shared_ffn = shared_ffn};
+  return block;
+}
+
+/// Beside attention: scores of 4 bytes, places of 8 bytes (of the choice; twice of what is sorted;
+/// of what is padded), chosen scores of 4 bytes before and after they are scaled; of each expert's
+/// rows, padded, the input, three of its width and their product; and the results in 4 bytes.
+TEST(TorchProgram, KeepsRowsOfExperts) {
+  const auto kept = [](const StepShape& s, const BlockSpec& block) {
+    return net(TorchProgram(s).block(Turn::forward_kept, true, block));
+  };
+  const std::int64_t attention = kept(shape_of({}), block_of({})) - kTokens * 2 * 4 * kFfn;
+  for (const std::int64_t ep : {1, 2}) {
+    StepShape s = shape_of({});
+    s.ep = ep;
+    const std::int64_t sent = kTokens * kTopK, padded = sent + kExperts / ep * 8;
+    const std::int64_t routing = kTokens * kExperts * 4 + 8 * (sent + 2 * sent + padded) + 4 * sent;
+    const std::int64_t rows = padded * 2 * (kHidden + 4 * kExpertFfn) + 4 * sent * kHidden;
+    EXPECT_EQ(kept(s, experts_of(0)), attention + routing + rows) << ep;
+  }
+  const StepShape s = shape_of({});
+  EXPECT_EQ(kept(s, experts_of(32)), kept(s, experts_of(0)) + 2 * kTokens * 4 * 32);
+}
+
+TEST(TorchProgram, LeavesNothingOfRingsAndExperts) {
+  BlockSpec latent = experts_of(32);
+  latent.latent =
+      LatentSpec{.kv_rank = 24, .q_rank = 0, .nope_dim = 8, .rope_dim = 8, .value_dim = 12};
+  BlockSpec ranked = latent;
+  ranked.latent->q_rank = 40;
+  for (const BlockSpec& block : {block_of({}), experts_of(0), latent, ranked}) {
+    for (const std::int64_t cp : {1, 4}) {
+      StepShape s = shape_of({});
+      s.cp = cp;
+      EXPECT_EQ(left(s, block, false), 0) << cp;
+      EXPECT_EQ(left(s, block, true), 0) << cp;
+      const TorchProgram program(s);
+      std::int64_t bytes = 0;
+      for (const Turn turn : {Turn::forward_kept, Turn::backward_of_input,
+                              Turn::backward_of_weights, Turn::rest_of_backward}) {
+        bytes += net(program.block(turn, true, block));
+      }
+      EXPECT_EQ(bytes, 0) << cp;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace planwright::estimator

@@ -107,6 +107,44 @@ TEST(TorchtitanEmit, CutsStagesAsThePlanDoes) {
             "Interleaved1F1B");
 }
 
+/// DeepSeek-V2-Lite's sizes, as torchtitan has them by the name 16B.
+ModelSpec with_experts() {
+  BlockSpec dense{.heads = 16,
+                  .kv_heads = 16,
+                  .head_dim = 192,
+                  .ffn = 10944,
+                  .mlp = MlpKind::gated,
+                  .activation = Activation::silu,
+                  .norm = NormKind::rms_norm};
+  dense.latent =
+      LatentSpec{.kv_rank = 512, .q_rank = 0, .nope_dim = 128, .rope_dim = 64, .value_dim = 128};
+  BlockSpec sparse = dense;
+  sparse.ffn = 0;
+  sparse.moe = MoeSpec{.experts = 64, .top_k = 6, .ffn = 1408, .shared_ffn = 2816};
+  ModelSpec m;
+  m.hidden = 2048;
+  m.vocab = 102400;
+  m.runs = {{1, dense}, {26, sparse}};
+  return m;
+}
+
+TEST(TorchtitanEmit, SpreadsExperts) {
+  auto asked = request();
+  asked.plan.problem.model = with_experts();
+  asked.plan.candidate.ep = 8;
+  const toml::table read = table(emit(asked));
+  EXPECT_EQ(read["model"]["name"].value<std::string>(), "deepseek_v3");
+  EXPECT_EQ(read["model"]["flavor"].value<std::string>(), "16B");
+  EXPECT_EQ(read["parallelism"]["expert_parallel_degree"].value<int>(), 8);
+  EXPECT_EQ(read["parallelism"]["expert_tensor_parallel_degree"].value<int>(), 1);
+  asked.plan.problem.model.vocab = 129280;
+  const std::string module = text_of(emit(asked), "planwright_model.py");
+  EXPECT_NE(module.find("model_args[\"16B\"], vocab_size=129280)"), std::string::npos) << module;
+  testing::expect_refused(emit, asked,
+                          {{[](Problem& p, Candidate&) { p.model.runs[1].block.moe->top_k = 4; },
+                            {"deepseek_v3", "sizes"}}});
+}
+
 TEST(TorchtitanEmit, NamesEachKindOfRecompute) {
   const std::pair<Recompute, std::pair<const char*, const char*>> cases[] = {
       {{RecomputeKind::none, 0, {}}, {"none", ""}},
@@ -210,6 +248,12 @@ TEST(TorchtitanEmit, RefusesWhatTorchtitanCannotSay) {
        {[](Problem&, Candidate& c) { c.pp = 2, c.dp = 4, c.vpp = 2; }, {"vpp 2", "interleaved"}},
        {[](Problem&, Candidate& c) { c.pp = 2, c.dp = 4, c.schedule = Schedule::zero_bubble; },
         {"schedule zb"}},
+       {[](Problem&, Candidate& c) {
+          c.pp = 2, c.dp = 4, c.vpp = 2, c.zero = 3, c.schedule = Schedule::zero_bubble;
+        },
+        {"no gradient", "--zero 2"}},
+       {[](Problem&, Candidate& c) { c.ep = 2; }, {"ep 2", "experts"}},
+       {[](Problem&, Candidate& c) { c.etp = 2; }, {"etp 2"}},
        {[](Problem& p, Candidate&) { p.workload.seq = 4095; }, {"4095"}},
        {[](Problem& p, Candidate&) { p.model.runs[0].block.qkv_bias = true; },
         {"model folder", "hf-trainer"}},

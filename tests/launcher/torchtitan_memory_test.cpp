@@ -83,5 +83,96 @@ TEST(TorchtitanMemory, SavesOperatorsOnGpusAlone) {
   EXPECT_EQ(broken->name, "estimates_recompute");
 }
 
+/// The model of tests/data/witness_model in two stages of torch 2.11.0, as
+/// tests/frameworks/stages.py trains it on CPU ranks in fp32, with four micro-batches of four
+/// sequences of 256 tokens: what the ranks' allocators had at most.
+struct Staged {
+  Schedule schedule;
+  int vpp;
+  std::int64_t first, last;
+  double apart;
+};
+
+ModelSpec staged_model() {
+  ModelSpec m;
+  m.hidden = 256;
+  m.vocab = 2003;
+  m.runs = {{4,
+             {.heads = 8,
+              .kv_heads = 4,
+              .head_dim = 32,
+              .ffn = 691,
+              .mlp = MlpKind::gated,
+              .activation = Activation::silu,
+              .norm = NormKind::rms_norm}}};
+  return m;
+}
+
+TEST(TorchtitanMemory, AgreesWithTorchsStages) {
+  const std::vector<Staged> runs{
+      {Schedule::gpipe, 1, 188127320, 263837820, 0.001},
+      {Schedule::one_f_one_b, 1, 118354008, 108101744, 0.001},
+      {Schedule::interleaved, 2, 146534488, 134185072, 0.001},
+      {Schedule::zero_bubble, 2, 136474712, 187293812, 0.01},
+  };
+  for (const Staged& run : runs) {
+    Problem p = problem_of({"llama-2-7b", 256, 1, 2, 4, RecomputeKind::none});
+    p.model = staged_model();
+    p.workload.global_batch = 16;
+    p.workload.precision = Precision::fp32;
+    p.workload.recipe = *torchtitan::traits().recipe(Precision::fp32);
+    Candidate c;
+    c.pp = 2;
+    c.vpp = run.vpp;
+    c.schedule = run.schedule;
+    c.micro_batch = 4;
+    ASSERT_EQ(first_broken(torchtitan::traits().rules, p, c), nullptr);
+    const auto stages = estimator::quantify(p, torchtitan::traits(), c).stages;
+    const auto peak = [&](std::size_t stage) {
+      const Bytes bytes = estimator::largest_tensors(stages[stage]).tensors.tensors();
+      return static_cast<double>(bytes.value);
+    };
+    EXPECT_NEAR(peak(0) / static_cast<double>(run.first), 1, run.apart) << word(run.schedule);
+    EXPECT_NEAR(peak(1) / static_cast<double>(run.last), 1, run.apart) << word(run.schedule);
+  }
+}
+
+/// Buffers for what comes from and goes to neighbours: of each micro-batch, before and behind a
+/// stage in the middle, 2 bytes a number.
+TEST(TorchtitanMemory, GrowsWithMicroBatchesInStages) {
+  const auto peak = [](std::int64_t micro_batches) {
+    Problem p = problem_of({"llama-3.1-8b", 8192, 1, 8, 1, RecomputeKind::full});
+    p.workload.global_batch = 2 * micro_batches;
+    Candidate c;
+    c.pp = 4;
+    c.dp = 2;
+    c.zero = 2;
+    c.recompute.kind = RecomputeKind::full;
+    const auto stage = estimator::quantify(p, torchtitan::traits(), c).stages[1];
+    return estimator::largest_tensors(stage).tensors.tensors().value;
+  };
+  EXPECT_EQ(peak(32) - peak(16), std::int64_t{16} * 2 * (2 * 8192 * 4096));
+}
+
+/// The work of a backward that is put off fills what the others would wait: of stages alike, each
+/// of the others' forward and backward less twice that.
+TEST(TorchtitanMemory, PostponesTheWorkOfWeights) {
+  Problem p = problem_of({"llama-3.1-8b", 8192, 1, 8, 1, RecomputeKind::none});
+  p.workload.global_batch = 16;
+  Candidate c;
+  c.pp = 4;
+  c.dp = 2;
+  c.vpp = 2;
+  c.zero = 2;
+  c.schedule = Schedule::interleaved;
+  const auto postponed = [&] {
+    return estimator::quantify(p, torchtitan::traits(), c).stages[1].postponed.matrix_flops;
+  };
+  EXPECT_EQ(postponed(), 0);
+  c.schedule = Schedule::zero_bubble;
+  const double weights = 4096.0 * (4096 + 2 * 1024 + 4096 + 3 * 14336);
+  EXPECT_DOUBLE_EQ(postponed(), 8 * 2 * 8192 * weights);
+}
+
 }  // namespace
 }  // namespace planwright::targets

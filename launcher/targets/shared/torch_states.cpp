@@ -112,6 +112,14 @@ bool is_not_packed(const FlatTensor& t) { return !is_packed(t); }
 bool in_stages(const Problem&, const Candidate& c) { return shards(c) && c.pp > 1; }
 bool gathers_once(const Problem& p, const Candidate& c) { return in_stages(p, c) && c.zero == 2; }
 bool gathers_again(const Problem& p, const Candidate& c) { return in_stages(p, c) && c.zero == 3; }
+/// A backward in two leaves gradients of weights in the type that is computed in, which the next
+/// one's first part adds to those of the reduced type. Source: kParam,
+/// to_accumulated_grad_if_needed.
+bool leaves_narrow(const Problem& p, const Candidate& c) {
+  const PrecisionRecipe& recipe = p.workload.recipe;
+  const bool in_two = c.schedule == Schedule::zero_bubble;
+  return in_stages(p, c) && in_two && recipe.compute != recipe.gradient;
+}
 bool in_micro_batches(const Problem& p, const Candidate& c) {
   return shards(c) && c.pp == 1 && accumulation(p, c) > 1;
 }
@@ -231,6 +239,8 @@ std::vector<Holding> gradients(const TorchUse& use) {
       {Account::gradients, trained, updated_bytes, 1, rows, kReduce, kEnd, kept_whole, kGroup},
       {Account::gradients, trained, gradient_bytes, 1, whole, kBackward, kReduce, in_stages, kStage,
        nullptr, 0, kGrows},
+      {Account::gradients, trained, compute_bytes, 1, whole, kBackward, kReduce, leaves_narrow,
+       kParam},
       {Account::gradients, trained, deferred_bytes, 1, whole, kForward, kBackward, deferred,
        kGroup},
       {Account::gradients, frozen, deferred_bytes, 1, whole, kBackward, kBackward, flat, kFlat,

@@ -9,9 +9,10 @@
 namespace planwright::targets::torchtitan {
 
 /// The model folders whose blocks are as the ModelSpec's.
-enum class Family { llama3, qwen3 };
+enum class Family { llama3, qwen3, deepseek_v3 };
 
-/// Whose blocks the model's are; nullopt if no dense family has such.
+/// Whose blocks the model's are; nullopt if no family has such. Those with experts are of the
+/// shipped sizes, with any vocabulary.
 std::optional<Family> family_of(const ModelSpec& model);
 
 struct Flavor {

@@ -25,6 +25,9 @@ constexpr const char* kRegistry =
     "pytorch/torchtitan torchtitan/models/llama3/config_registry.py @ 0.3.0";
 constexpr const char* kSchedules =
     "pytorch/pytorch torch/distributed/pipelining/schedules.py @ v2.11.0";
+constexpr const char* kSplitBackward =
+    "pytorch/pytorch torch/distributed/pipelining/_backward.py, stage_backward_input, and "
+    "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, post_forward @ v2.11.0";
 
 bool is_looped(Schedule schedule) {
   return schedule == Schedule::interleaved || schedule == Schedule::zero_bubble;
@@ -34,7 +37,8 @@ std::vector<Rule> model_rules() {
   return {
       {"model_of_a_family",
        [](const Problem& p, const Candidate&) { return !family_of(p.model).has_value(); },
-       "no dense model folder of torchtitan that these files name (llama3, qwen3) has such blocks",
+       "no model folder of torchtitan that these files name (llama3, qwen3, deepseek_v3) has such "
+       "blocks, or experts of these sizes",
        "use target hf-trainer, accelerate, fsdp or deepspeed", kModels},
       {"model_in_registry",
        [](const Problem& p, const Candidate&) {
@@ -99,8 +103,44 @@ std::vector<Rule> pipeline_rules() {
        },
        "interleaved schedules take micro-batches in equal rounds of about pp {pp}",
        "use a --global-batch of a multiple of pp x dp x micro-batch", kSchedules},
+      {"zb_keeps_weights",
+       [](const Problem&, const Candidate& c) {
+         return c.pp > 1 && c.schedule == Schedule::zero_bubble && c.zero == 3;
+       },
+       "with zb a stage's weights that zero {zero} has given back after a forward get no gradient",
+       "use --zero 2 with zb, or --schedule interleaved", kSplitBackward},
       stages_alike(kConfig),
       stages_hold_the_model(kPipeline),
+  };
+}
+
+/// As in its ParallelDims: experts are spread over the ranks that shard a stage's other weights.
+std::vector<Rule> expert_rules() {
+  return {
+      {"experts_for_their_ranks",
+       [](const Problem& p, const Candidate& c) {
+         const auto& moe = p.model.runs.back().block.moe;
+         return c.ep > 1 && (!moe || moe->experts % c.ep != 0);
+       },
+       "ep {ep} ranks do not share the model's experts evenly, or it has none",
+       "use an --ep that divides its experts, or --ep 1", kParallelDims},
+      {"ep_within_shards",
+       [](const Problem&, const Candidate& c) {
+         return c.ep > 1 && (shard_ranks(c) * c.cp * c.tp) % (c.ep * c.etp) != 0;
+       },
+       "ep {ep} x etp {etp} does not divide the ranks that shard a stage: dp {dp} x cp {cp} x tp "
+       "{tp}, of hsdp {hsdp} replicas",
+       "use an --ep that does", kParallelDims},
+      {"etp_is_tp_or_one",
+       [](const Problem&, const Candidate& c) {
+         return c.etp != 1 && (c.ep == 1 || c.etp != c.tp);
+       },
+       "torchtitan has etp {etp} of tp {tp} or 1, and with ep alone", "use --etp 1 or that of tp",
+       kParallelDims},
+      {"experts_need_shards",
+       [](const Problem&, const Candidate& c) { return c.ep > 1 && c.zero == 0; },
+       "torchtitan shards what its ep {ep} ranks hold: zero {zero}", "use --zero 2 or 3",
+       kParallelDims},
   };
 }
 
@@ -149,7 +189,6 @@ bool is_python_generation(const Problem& problem) {
 std::vector<Rule> emit_rules() {
   std::vector<Rule> all{
       trains_only(kConfig),
-      no_expert_ranks(kModels),
       no_zero_one(kParallelize),
       replicas_divide_ranks(kParallelDims),
       recompute_among(
@@ -162,7 +201,8 @@ std::vector<Rule> emit_rules() {
       optimizer_among({OptimizerKind::adamw}, kConfig),
       known_knobs({}, kConfig),
   };
-  for (auto& group : {model_rules(), tensor_rules(), pipeline_rules(), data_rules()}) {
+  for (auto& group :
+       {model_rules(), tensor_rules(), pipeline_rules(), expert_rules(), data_rules()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

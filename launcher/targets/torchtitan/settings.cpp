@@ -49,7 +49,8 @@ Json parallelism(const launcher::EmitRequest& request) {
             {"fsdp_reshard_after_forward", c.zero == 3 ? "always" : "never"},
             {"tensor_parallel_degree", c.tp},
             {"context_parallel_degree", c.cp},
-            {"expert_parallel_degree", 1}};
+            {"expert_parallel_degree", c.ep}};
+  if (c.ep > 1) json["expert_tensor_parallel_degree"] = c.etp;
   if (is_python_generation(problem)) json["enable_sequence_parallel"] = c.sp;
   add_pipeline(json, problem, c);
   return json;

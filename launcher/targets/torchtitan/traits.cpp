@@ -1,6 +1,7 @@
 #include "launcher/targets/torchtitan/traits.h"
 
 #include "estimator/spec/axis_values.h"
+#include "estimator/spec/model_features.h"
 #include "estimator/spec/recompute_rules.h"
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/estimable.h"
@@ -38,7 +39,7 @@ HfModules modules(const Problem& problem, const Candidate& c) {
   HfModules m;
   m.autocast = c.zero == 0 && recipe.compute != updated_type(recipe);
   m.weights = m.norms = m.stream = c.zero == 0 ? updated_type(recipe) : recipe.compute;
-  m.complex_rotary = family_of(problem.model) == Family::llama3;
+  m.complex_rotary = family_of(problem.model) != Family::qwen3;
   m.on_accelerator = problem.cluster.device.kind == DeviceKind::cuda;
   return m;
 }
@@ -54,6 +55,58 @@ Rule estimable_operators() {
           "use --recompute full", "estimator/block_script.cpp"};
 }
 
+/// Blocks with experts or over parts of a sequence that estimator/torch_block knows.
+std::vector<Rule> estimable_blocks() {
+  const auto known = [](const Problem& p) {
+    return torch_on_gpus(p.cluster.device.kind) == KernelSet::torch_modules;
+  };
+  const auto has_experts = [](const Problem& p) {
+    return has_feature(p.model, ModelFeature::experts);
+  };
+  return {{"estimates_block_kinds",
+           [=](const Problem& p, const Candidate& c) {
+             return !known(p) && (has_experts(p) || c.cp > 1);
+           },
+           "this version cannot estimate experts or cp {cp} for target {target} on a {device}",
+           "use a dense model and --cp 1, or GPUs", "estimator/torch_block.cpp"},
+          {"estimates_spread_experts",
+           [=](const Problem& p, const Candidate& c) {
+             return has_experts(p) && (c.tp > 1 || c.etp > 1);
+           },
+           "this version cannot estimate experts over tp {tp} and etp {etp} for target {target}",
+           "use --tp 1 --etp 1, with --ep", "estimator/torch_experts.cpp"},
+          {"estimates_ring_recompute",
+           [](const Problem&, const Candidate& c) {
+             return c.cp > 1 && c.recompute.kind == RecomputeKind::op;
+           },
+           "this version cannot estimate recompute {recompute} with cp {cp}",
+           "use --recompute full or none", "estimator/torch_ring.cpp"},
+          {"estimates_expert_offload",
+           [](const Problem&, const Candidate& c) { return c.ep > 1 && c.offload != Offload{}; },
+           "this version cannot estimate offload {offload} of experts over ep {ep} ranks",
+           "use --offload none", "estimator/holdings.cpp"}};
+}
+
+bool splits_backward(const Candidate& c) { return c.pp > 1 && c.schedule == Schedule::zero_bubble; }
+
+std::vector<Rule> estimable_stages() {
+  return {{"estimates_virtual_stages",
+           [](const Problem& p, const Candidate& c) {
+             return c.vpp > 1 && torch_on_gpus(p.cluster.device.kind) != KernelSet::torch_modules;
+           },
+           "this version cannot estimate vpp {vpp} stages a rank on a {device}",
+           "use --vpp 1 with --schedule 1f1b or gpipe", "estimator/stage_script.cpp"},
+          {"estimates_split_recompute",
+           [](const Problem&, const Candidate& c) {
+             return splits_backward(c) && c.recompute != Recompute{};
+           },
+           "with schedule zb each weight's gradient makes a block with recompute {recompute} "
+           "again, and keeps what it made: this version cannot estimate that",
+           "use --recompute none with zb, or --schedule interleaved",
+           "pytorch/pytorch torch/utils/checkpoint.py, _checkpoint_hook, and "
+           "torch/distributed/pipelining/_backward.py, stage_backward_weight @ v2.11.0"}};
+}
+
 /// As complex numbers of fp32.
 Holding rotary_table() {
   return {.account = Account::parameters,
@@ -67,15 +120,21 @@ TargetTraits make_traits() {
   traits.holdings = torch_holdings(kUse);
   traits.holdings.push_back(rotary_table());
   traits.rules = joined({emit_rules(),
-                         estimable_models(),
+                         estimate_rules({ModelFeature::experts, ModelFeature::latent_attention},
+                                        "estimator/torch_block.cpp"),
+                         estimable_blocks(),
                          recompute_rules(kCheckpoint),
                          estimable_offload(),
+                         estimable_stages(),
                          {estimable_types(torch_recipe, false), estimable_operators()}});
   traits.axes.tp = traits.axes.pp = traits.axes.hsdp = usual_degrees();
+  traits.axes.cp = traits.axes.ep = traits.axes.etp = usual_degrees();
   traits.axes.zero = {0, 2, 3};
   traits.axes.offload = offloads_of_all_states();
   traits.axes.sp = {false, true};
-  traits.axes.schedule = {Schedule::gpipe, Schedule::one_f_one_b};
+  traits.axes.vpp = {1, 2, 4};
+  traits.axes.schedule = {Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
+                          Schedule::zero_bubble};
   traits.axes.recompute.push_back({RecomputeKind::op, 0, {}});
   for (const int k : {2, 4}) traits.axes.recompute.push_back({RecomputeKind::alternate, k, {}});
   traits.axes.attention = {AttentionKernel::flash};
