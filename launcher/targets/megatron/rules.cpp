@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "estimator/spec/model_part.h"
+#include "launcher/targets/megatron/fp8_rules.h"
 #include "launcher/targets/megatron/model_rules.h"
 #include "launcher/targets/megatron/versions.h"
 #include "launcher/targets/shared/dimensions.h"
@@ -301,7 +302,13 @@ std::vector<Knob> emitted_knobs() {
            {"alltoall", "allgather"},
            "whether ranks of experts get the tokens for their experts, or all"},
           {kGroupsKnob, {"on", "off"}, "whether products of several experts are one kernel"},
-          {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"}};
+          {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"},
+          {kFp8RecipeKnob,
+           {"delayed", "tensorwise", "blockwise", "mxfp8"},
+           "what scales products in 8 bits have, where --precision fp8 asks for them"},
+          {kFp8WeightsKnob,
+           {"off", "on"},
+           "whether weights of such products are kept, and gathered, in 8 bits only"}};
 }
 
 TeModules te_modules(const Candidate& candidate) {
@@ -312,7 +319,10 @@ TeModules te_modules(const Candidate& candidate) {
           .sums_wgrad = is(kSumsKnob, "on"),
           .groups_experts = is(kGroupsKnob, "on"),
           .gathers_tokens = is(kDispatcherKnob, "allgather"),
-          .gets_masks = is(kMasksKnob, "on")};
+          .gets_masks = is(kMasksKnob, "on"),
+          .fp8 = from_word<Fp8Recipe>(knob_value(candidate, emitted_knobs(), kFp8RecipeKnob))
+                     .value_or(Fp8Recipe::delayed),
+          .fp8_weights = is(kFp8WeightsKnob, "on")};
 }
 
 Exchange exchange(const Candidate& candidate) {
@@ -321,19 +331,22 @@ Exchange exchange(const Candidate& candidate) {
 }
 
 std::vector<Rule> emit_rules() {
-  return joined({{trains_only(kArguments), no_adapters(kArguments),
-                  precision_among({Precision::bf16, Precision::fp16, Precision::fp32}, kArguments),
-                  optimizer_among({OptimizerKind::adamw, OptimizerKind::sgd}, kArguments),
-                  known_knobs(emitted_knobs(), kArguments)},
-                 kernel_rules(),
-                 model_rules(),
-                 tensor_rules(),
-                 pipeline_rules(),
-                 sequence_rules(),
-                 expert_rules(),
-                 data_rules(),
-                 offload_rules(),
-                 recompute_rules_of_files()});
+  return joined(
+      {{trains_only(kArguments), no_adapters(kArguments),
+        precision_among({Precision::bf16, Precision::fp16, Precision::fp32, Precision::fp8},
+                        kArguments),
+        optimizer_among({OptimizerKind::adamw, OptimizerKind::sgd}, kArguments),
+        known_knobs(emitted_knobs(), kArguments)},
+       kernel_rules(),
+       fp8_rules(),
+       model_rules(),
+       tensor_rules(),
+       pipeline_rules(),
+       sequence_rules(),
+       expert_rules(),
+       data_rules(),
+       offload_rules(),
+       recompute_rules_of_files()});
 }
 
 std::vector<Rule> estimable_layouts() {

@@ -14,6 +14,8 @@ constexpr const char* kDispatcherKnob = "moe_token_dispatcher_type";
 constexpr const char* kGroupsKnob = "moe_grouped_gemm";
 constexpr const char* kMasksKnob = "create_attention_mask_in_dataloader";
 constexpr const char* kSumsKnob = "gradient_accumulation_fusion";
+constexpr const char* kFp8RecipeKnob = "fp8_recipe";
+constexpr const char* kFp8WeightsKnob = "fp8_param_gather";
 
 /// How context ranks exchange what they attend to: the knob's, or p2p.
 Exchange exchange(const Candidate& candidate);
