@@ -312,15 +312,16 @@ std::vector<Knob> emitted_knobs() {
 }
 
 TeModules te_modules(const Candidate& candidate) {
+  static const std::vector<Knob> kKnobs = emitted_knobs();  // rules ask for each candidate
   const auto is = [&](const char* knob, const char* value) {
-    return knob_value(candidate, emitted_knobs(), knob) == value;
+    return knob_value(candidate, kKnobs, knob) == value;
   };
   return {.deterministic = is(kDeterministicKnob, "on"),
           .sums_wgrad = is(kSumsKnob, "on"),
           .groups_experts = is(kGroupsKnob, "on"),
           .gathers_tokens = is(kDispatcherKnob, "allgather"),
           .gets_masks = is(kMasksKnob, "on"),
-          .fp8 = from_word<Fp8Recipe>(knob_value(candidate, emitted_knobs(), kFp8RecipeKnob))
+          .fp8 = from_word<Fp8Recipe>(knob_value(candidate, kKnobs, kFp8RecipeKnob))
                      .value_or(Fp8Recipe::delayed),
           .fp8_weights = is(kFp8WeightsKnob, "on")};
 }
