@@ -110,7 +110,8 @@ const std::vector<Key>& all_keys() {
       {"diff", Table::none, path, "FILE",
        "write nothing: say where this configuration in use differs from the plan's"},
       {"calibrate-on", Table::none, path, "FILE.csv",
-       "first correct the model by the memory that these rows measured"},
+       "first correct the model by the memory that these rows measured: in full for rows of the "
+       "same source, by half for those of others"},
       {"gpu", Table::none, mark, "", "the self-test of this host's GPU instead"},
 
       {"json", Table::none, mark, "", "the result as JSON on stdout"},

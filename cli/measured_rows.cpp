@@ -253,12 +253,23 @@ std::optional<MemoryKind> MeasuredRow::memory_kind() const {
   return from_word<MemoryKind>(text("mem_kind"));
 }
 
+std::optional<Bytes> MeasuredRow::peak() const {
+  const auto gigabytes = number("peak_mem_gib");
+  return gigabytes ? std::optional(Bytes{std::llround(*gigabytes * kGiB)}) : std::nullopt;
+}
+
 std::optional<RowOutcome> MeasuredRow::outcome() const {
   return from_word<RowOutcome>(text("outcome"));
 }
 
 void MeasuredRow::set(std::string_view column, std::string text) {
   cells_.insert_or_assign(std::string(column), std::move(text));
+}
+
+std::string origin_of(const std::string& source) {
+  const std::string word = source.substr(0, source.find(' '));
+  const bool is_repository = word.find('/') != std::string::npos;
+  return is_repository ? word : source.substr(0, source.find_first_of(",;"));
 }
 
 std::vector<std::string> measured_columns() {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/spec/units.h"
 #include "estimator/spec/words.h"
 
 /// Tables of configurations that somebody ran, with what they measured.
@@ -59,12 +60,16 @@ class MeasuredRow {
   std::optional<bool> flag(std::string_view column) const;
   std::optional<MemoryKind> memory_kind() const;
   std::optional<RowOutcome> outcome() const;
+  std::optional<Bytes> peak() const;
 
   void set(std::string_view column, std::string text);
 
  private:
   std::map<std::string, std::string, std::less<>> cells_;  ///< those that are filled in
 };
+
+/// The origin that sources such as a repository and the file in it have in common.
+std::string origin_of(const std::string& source);
 
 /// The columns that such a table may have, in their usual order.
 std::vector<std::string> measured_columns();

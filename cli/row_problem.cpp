@@ -59,12 +59,16 @@ struct Layout {
   std::int64_t tp, pp, cp, dp, devices, micro_batch, global_batch;
 };
 
-/// As the row says, or as many as are usual, if the layout goes into them.
-std::int64_t usual_devices(RowCells& cells, std::int64_t split) {
+/// As the row says, or as many as are usual, if the layout goes into them: experts are split over
+/// the ranks of a stage.
+std::int64_t usual_devices(RowCells& cells, const Layout& layout) {
   if (cells.row().says("n_gpus")) return cells.count("n_gpus");
   const Setting devices = cells.required("n_gpus");
   const std::int64_t count = parse_integer(devices, 1);
-  if (count % split != 0) refuse_missing("n_gpus");
+  const std::int64_t experts = cells.row().count("ep").value_or(1);
+  const bool fits =
+      count % (layout.tp * layout.pp * layout.cp) == 0 && count / layout.pp % experts == 0;
+  if (!fits) refuse_missing("n_gpus");
   return count;
 }
 
@@ -76,7 +80,7 @@ void read_ranks(RowCells& cells, Layout& layout) {
   const MeasuredRow& row = cells.row();
   const std::int64_t split = layout.tp * layout.pp * layout.cp;
   if (!row.says("dp")) {
-    layout.devices = usual_devices(cells, split);
+    layout.devices = usual_devices(cells, layout);
     layout.dp = layout.devices / split;
     cells.assume(fmt::format("dp {}", layout.dp));
   } else {
@@ -383,6 +387,12 @@ void put_dropout(RowCells& cells, const ModelSpec& model, const TargetTraits& tr
 
 std::string target_of(const MeasuredRow& row) {
   return meaning("framework", row.text("framework"));
+}
+
+std::optional<std::size_t> stage_meant(PeakOf peak_of, const Candidate& candidate) {
+  if (peak_of == PeakOf::first) return 0;
+  if (peak_of == PeakOf::last) return static_cast<std::size_t>(candidate.pp) - 1;
+  return std::nullopt;
 }
 
 RowProblem problem_of(const MeasuredRow& row) {

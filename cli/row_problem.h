@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct RowProblem {
   /// Other ways in which it may have run, of which no cell tells.
   std::vector<Candidate> readings;
 };
+
+/// Index of the stage whose peak is meant; nothing if it is the fullest's.
+std::optional<std::size_t> stage_meant(PeakOf peak_of, const Candidate& candidate);
 
 /// Never looks at what was measured. Nothing is kept free on the devices. An InputError names the
 /// column that is missing, or the column and the value that cannot be planned for, and its rule.

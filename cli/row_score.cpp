@@ -37,18 +37,6 @@ bool refuses(const TargetTraits& traits, const BrokenRule& broken) {
                      [&](const Rule& rule) { return rule.name == broken.name; });
 }
 
-std::optional<Bytes> measured_bytes(const MeasuredRow& row) {
-  const auto gigabytes = row.number("peak_mem_gib");
-  return gigabytes ? std::optional(Bytes{std::llround(*gigabytes * kGiB)}) : std::nullopt;
-}
-
-/// Index of the stage whose peak is meant; nothing if it is the fullest's.
-std::optional<std::size_t> stage_meant(PeakOf peak_of, const Candidate& candidate) {
-  if (peak_of == PeakOf::first) return 0;
-  if (peak_of == PeakOf::last) return static_cast<std::size_t>(candidate.pp) - 1;
-  return std::nullopt;
-}
-
 /// Of the stage that is meant, or over all of them: another may be the fullest of another kind.
 void take_peaks(const Estimate& estimate, std::optional<std::size_t> meant, RowScore& score) {
   for (const StageEstimate& stage : estimate.stages) {
@@ -59,12 +47,12 @@ void take_peaks(const Estimate& estimate, std::optional<std::size_t> meant, RowS
   }
 }
 
+/// `lesson` is nullptr where nothing was learned.
 Estimate estimate_of(const ProblemInput& input, const Candidate& candidate,
-                     const RowLessons& lessons) {
+                     const Calibration* lesson) {
   Calibration calibration =
       estimator::prior_calibration(input.problem, input.traits(), std::nullopt);
-  const auto lesson = lessons.find(input.traits().name);
-  if (lesson != lessons.end()) calibration = estimator::transferred(lesson->second, calibration);
+  if (lesson != nullptr) calibration = estimator::transferred(*lesson, calibration);
   return estimator::estimate(input.problem, input.traits(), candidate, calibration);
 }
 
@@ -92,7 +80,7 @@ struct Readings {
 
 /// Where the table has such a row twice, something was varied that no column tells: then all ways
 /// count that its versions leave open. Else it is taken to have run as its framework does.
-Readings readings_of(const RowProblem& row, bool varied, const RowLessons& lessons,
+Readings readings_of(const RowProblem& row, bool varied, const Calibration* lesson,
                      const Estimate& usual, std::optional<std::size_t> seen) {
   const bool fits = usual.verdict == Verdict::fits;
   Readings all{allocated_peak(usual, seen), allocated_peak(usual, seen), fits, !fits};
@@ -100,7 +88,7 @@ Readings readings_of(const RowProblem& row, bool varied, const RowLessons& lesso
   const ProblemInput& input = row.one.input;
   for (const Candidate& reading : row.readings) {
     if (broken_rule(input.problem, input.traits(), reading)) continue;
-    const Estimate other = estimate_of(input, reading, lessons);
+    const Estimate other = estimate_of(input, reading, lesson);
     all.least = std::min(all.least, allocated_peak(other, seen));
     all.most = std::max(all.most, allocated_peak(other, seen));
     all.always_fits = all.always_fits && other.verdict == Verdict::fits;
@@ -142,6 +130,7 @@ void take_estimate(const Estimate& estimate, const Readings& readings,
 
 void predict(const RowProblem& row, std::size_t twin, const RowLessons& lessons, RowScore& score) {
   const auto& [input, candidate, place] = row.one;
+  const Calibration* lesson = lesson_for(lessons, input.traits().name, origin_of(score.source));
   score.peak_of = row.peak_of;
   score.assumed = row.assumed;
   if (const auto broken = broken_rule(input.problem, input.traits(), candidate)) {
@@ -150,9 +139,9 @@ void predict(const RowProblem& row, std::size_t twin, const RowLessons& lessons,
     if (!score.skipped) score.verdict = Verdict::invalid;
     return;
   }
-  const Estimate estimate = estimate_of(input, candidate, lessons);
+  const Estimate estimate = estimate_of(input, candidate, lesson);
   const auto seen = stage_meant(row.peak_of, candidate);
-  const Readings readings = readings_of(row, twin != 0, lessons, estimate, seen);
+  const Readings readings = readings_of(row, twin != 0, lesson, estimate, seen);
   score.least = readings.least;
   score.most = readings.most;
   if (!are_an_answer(readings, row.memory_known)) {
@@ -164,65 +153,6 @@ void predict(const RowProblem& row, std::size_t twin, const RowLessons& lessons,
   }
   if (readings.least != readings.most) score.assumed.emplace_back("the middle of its readings");
   take_estimate(estimate, readings, seen, row.memory_known, score);
-}
-
-/// One rank that saw the row's peak, in the place of its kind.
-Measurement measurement_of(Bytes peak, MemoryKind kind) {
-  RankMeasurement rank;
-  switch (kind) {
-    case MemoryKind::allocated:
-      rank.whole_peak = peak;
-      break;
-    case MemoryKind::reserved:
-      rank.reserved_peak = peak;
-      break;
-    case MemoryKind::nvidia_smi:
-    case MemoryKind::unknown:
-      rank.device_peak = peak;
-      break;
-  }
-  Measurement measurement;
-  measurement.ranks.push_back(std::move(rank));
-  return measurement;
-}
-
-/// What a row has shown of memory; nothing if it does not say.
-std::optional<Outcome> shown_by(const MeasuredRow& row, const Problem& problem) {
-  Outcome outcome;
-  if (row.outcome() == RowOutcome::oom) {
-    OutOfMemory full;
-    full.capacity = problem.cluster.device.memory;
-    outcome.value = full;
-    return outcome;
-  }
-  const auto peak = measured_bytes(row);
-  if (!peak) return std::nullopt;
-  outcome.value = measurement_of(*peak, row.memory_kind().value_or(MemoryKind::unknown));
-  return outcome;
-}
-
-struct TargetEvidence {
-  TargetTraits traits;
-  std::vector<estimator::Evidence> evidence;
-};
-
-/// Adds what the row has shown, if it would not be skipped and is known in all that counts.
-void add_evidence(const MeasuredRow& row, std::map<std::string, TargetEvidence>& all) {
-  const RowProblem made = problem_of(row);
-  const auto& [input, candidate, place] = made.one;
-  const bool varied = row.twin != 0 && !made.readings.empty();
-  if (varied || !made.memory_known) return;
-  if (broken_rule(input.problem, input.traits(), candidate)) return;
-  const auto shown = shown_by(row, input.problem);
-  if (!shown) return;
-  TargetEvidence& of_target = all[input.traits().name];
-  of_target.traits = input.traits();
-  Trial trial;
-  trial.problem_hash = problem_hash(input.problem);
-  trial.candidate = candidate;
-  trial.outcome = *shown;
-  of_target.evidence.push_back(
-      {input.problem, std::move(trial), stage_meant(made.peak_of, candidate)});
 }
 
 }  // namespace
@@ -267,22 +197,6 @@ std::optional<bool> RowScore::between_readings() const {
   return *least <= *measured && *measured <= *most;
 }
 
-RowLessons learn_from(const std::vector<MeasuredRow>& rows) {
-  std::map<std::string, TargetEvidence> all;
-  for (const MeasuredRow& row : rows) {
-    if (!row.fault.empty()) continue;
-    try {
-      add_evidence(row, all);
-    } catch (const InputError&) {  // it would be skipped, with this as its reason
-    }
-  }
-  RowLessons lessons;
-  for (const auto& [target, of_target] : all) {
-    lessons[target] = estimator::calibrate_across(of_target.traits, of_target.evidence);
-  }
-  return lessons;
-}
-
 RowScore score_row(const MeasuredRow& row, const RowLessons& lessons) {
   RowScore score;
   score.line = row.line;
@@ -292,7 +206,7 @@ RowScore score_row(const MeasuredRow& row, const RowLessons& lessons) {
   score.skipped = !row.fault.empty();
   if (score.skipped) return score;
   score.target = target_of(row);
-  score.measured = measured_bytes(row);
+  score.measured = row.peak();
   score.memory_kind = row.memory_kind();
   score.outcome = row.outcome();
   try {

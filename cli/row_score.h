@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/measured_rows.h"
-#include "estimator/spec/calibration.h"
+#include "cli/row_lessons.h"
 #include "estimator/spec/estimate.h"
 
 namespace planwright::cli {
@@ -54,14 +53,7 @@ struct RowScore {
   std::optional<bool> between_readings() const;
 };
 
-/// What was learned for each target, by its name.
-using RowLessons = std::map<std::string, Calibration>;
-
-/// From the peaks of rows, and from those that ran out of memory; rows that would be skipped teach
-/// nothing, and nothing is learned of time.
-RowLessons learn_from(const std::vector<MeasuredRow>& rows);
-
-/// Priced with the data sheets' priors and, where there are any, the lessons for its target.
+/// Priced with the data sheets' priors and, where there are any, the lessons for it.
 RowScore score_row(const MeasuredRow& row, const RowLessons& lessons);
 
 }  // namespace planwright::cli

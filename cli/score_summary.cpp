@@ -64,12 +64,6 @@ void ScoreSummary::add(const RowScore& score) {
   }
 }
 
-std::string origin_of(const std::string& source) {
-  const std::string word = source.substr(0, source.find(' '));
-  const bool is_repository = word.find('/') != std::string::npos;
-  return is_repository ? word : source.substr(0, source.find_first_of(",;"));
-}
-
 std::vector<ScoreSummary> summarised(const std::vector<RowScore>& scores) {
   std::map<std::string, ScoreSummary> by_origin;
   for (const RowScore& score : scores) {

@@ -39,9 +39,6 @@ struct ScoreSummary {
   void add(const RowScore& score);
 };
 
-/// The origin that sources such as a repository and the file in it have in common.
-std::string origin_of(const std::string& source);
-
 /// By origin, the largest first.
 std::vector<ScoreSummary> summarised(const std::vector<RowScore>& scores);
 /// Of them all.

@@ -109,7 +109,7 @@ struct Residuals {
     const ClusterSpec& cluster = *clusters[fact.trial];
     if (fact.what == Fact::What::time) return log(time_terms(q, cluster, values).total());
     if (fact.what == Fact::What::states) return log(state_bytes(q, values));
-    const PeakTerms<T> peak = peak_of(fact, q, values);
+    const PeakTerms<T> peak = at_instant(peak_of(fact, q, plain_values(values)), values);
     if (fact.what == Fact::What::allocated) return log(peak.allocated);
     const StageQuantities& stage = q.stages[peak.stage];
     if (fact.what == Fact::What::reserved) {
@@ -119,13 +119,14 @@ struct Residuals {
         device_bytes(stage, peak.allocated, cluster.devices() > 1 ? q.communicators : 0, values));
   }
 
-  template <class T>
-  static PeakTerms<T> peak_of(const Fact& fact, const Quantities& q, const Values<T>& values) {
+  static PeakTerms<double> peak_of(const Fact& fact, const Quantities& q,
+                                   const Values<double>& values) {
     if (!fact.stage) return peak_terms(q, values);
     const StageQuantities& stage = q.stages.at(*fact.stage);
-    PeakTerms<T> peak = fact.phase ? phase_peak(stage.phases[static_cast<std::size_t>(*fact.phase)],
-                                                values, fact.in_product)
-                                   : stage_peak(stage, values);
+    PeakTerms<double> peak = fact.phase
+                                 ? phase_peak(stage.phases[static_cast<std::size_t>(*fact.phase)],
+                                              values, fact.in_product)
+                                 : stage_peak(stage, values);
     peak.stage = *fact.stage;
     return peak;
   }
@@ -152,31 +153,80 @@ Evaluation evaluate(const Residuals& residuals, const Vector& x) {
   return at;
 }
 
-/// Weights of the t distribution: (f + 1) / (f + r²). A censored residual keeps its own: beyond the
-/// bound it is nothing, and before it the bound is not noise.
-void reweight(Residuals& residuals, const Vector& x) {
+/// Of each fact at x, in its noise, as if all weighed the same.
+Eigen::VectorXd plain_residuals(Residuals& residuals, const Vector& x) {
   std::fill(residuals.weights.begin(), residuals.weights.end(), 1.0);
-  const Eigen::VectorXd r = evaluate(residuals, x).residuals;
-  for (std::size_t i = 0; i < residuals.weights.size(); ++i) {
-    const double each = r[kTerms + static_cast<Eigen::Index>(i)];
-    if (!residuals.seen->facts[i].at_least) {
-      residuals.weights[i] = (kTailFreedom + 1) / (kTailFreedom + each * each);
-    }
-  }
+  return evaluate(residuals, x).residuals.tail(residuals.NumResiduals() - kTerms);
 }
 
-Vector solve(Residuals& residuals) {
+/// Weights of the t distribution: (f + 1) / (f + r²). A censored residual keeps its own: beyond the
+/// bound it is nothing, and before it the bound is not noise.
+std::vector<double> weights_at(Residuals& residuals, const Vector& x) {
+  const Eigen::VectorXd r = plain_residuals(residuals, x);
+  std::vector<double> weights(residuals.weights.size(), 1.0);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double each = r[static_cast<Eigen::Index>(i)];
+    if (residuals.seen->facts[i].at_least) continue;
+    weights[i] = (kTailFreedom + 1) / (kTailFreedom + each * each);
+  }
+  return weights;
+}
+
+/// -log of the posterior, but for a constant: half the squares of what is normal (the prior, a
+/// bound), and of every other fact the t distribution's.
+double surprise(Residuals& residuals, const Vector& x) {
+  const Eigen::VectorXd r = plain_residuals(residuals, x);
+  double sum = x.squaredNorm() / 2;
+  for (std::size_t i = 0; i < residuals.weights.size(); ++i) {
+    const double square = std::pow(r[static_cast<Eigen::Index>(i)], 2);
+    sum += residuals.seen->facts[i].at_least
+               ? square / 2
+               : (kTailFreedom + 1) / 2 * std::log1p(square / kTailFreedom);
+  }
+  return sum;
+}
+
+/// A maximum of the posterior, and what the facts weigh there.
+struct Mode {
   Vector x = Vector::Zero();
+  std::vector<double> weights;
+};
+
+/// The one that the prior leads to when the facts first weigh so much.
+Mode mode_from(Residuals& residuals, std::vector<double> weights) {
+  Mode mode{Vector::Zero(), std::move(weights)};
   for (int round = 0; round < kReweightings; ++round) {
-    const Vector before = x;
+    const Vector before = mode.x;
+    residuals.weights = mode.weights;
     const Function function(residuals);
     ceres::TinySolver<Function> solver;
     solver.options.function_tolerance = 1e-12;
-    solver.Solve(function, &x);
-    if ((x - before).norm() < 1e-9) break;
-    reweight(residuals, x);
+    solver.Solve(function, &mode.x);
+    if ((mode.x - before).norm() < 1e-9) break;
+    mode.weights = weights_at(residuals, mode.x);
   }
-  return x;
+  return mode;
+}
+
+/// Of the weights that facts have at the prior, those of what an allocator gave out: what it gave
+/// out and no coefficient explains is what the model leaves out.
+std::vector<double> doubting_weights(Residuals& residuals) {
+  std::vector<double> weights = weights_at(residuals, Vector::Zero());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (residuals.seen->facts[i].what != Fact::What::allocated) weights[i] = 1;
+  }
+  return weights;
+}
+
+/// The likelier of two: a t distribution's posterior has one mode that believes all facts alike,
+/// and may have one that takes allocated peaks far off for outliers.
+Vector solve(Residuals& residuals) {
+  const std::vector<double> alike(residuals.weights.size(), 1.0);
+  Mode mode = mode_from(residuals, alike);
+  Mode doubting = mode_from(residuals, doubting_weights(residuals));
+  if (surprise(residuals, doubting.x) < surprise(residuals, mode.x)) mode = std::move(doubting);
+  residuals.weights = mode.weights;
+  return mode.x;
 }
 
 /// The noise after the fit: the prior's variance counted kNoisePriorWeight times beside the

@@ -32,8 +32,14 @@ struct Evidence {
 };
 
 /// What trials of any problems of one target teach together, beyond the data sheets' priors: every
-/// coefficient is as many standard deviations of its own prior off in each of them.
+/// coefficient is as many standard deviations of its own prior off in each of them. They are taken
+/// to be of one origin: the same software, run by the same people on the same kind of data.
 Calibration calibrate_across(const TargetTraits& traits, const std::vector<Evidence>& evidence);
+
+/// What several origins' calibrations of one target teach for an origin that has shown nothing:
+/// coefficients are what the origins have in common, spread by what they differ in, uncorrelated;
+/// the noise is that of the least regular. Source: Gelman et al., Bayesian Data Analysis, 5.4.
+Calibration pooled(const std::vector<Calibration>& learned);
 
 /// `prior` moved and narrowed as `learned` was against its own prior, coefficient by coefficient:
 /// how what is learned from other problems of the target is handed on. A coefficient that `learned`

@@ -65,6 +65,19 @@ struct Values {
   T& operator[](Term term) { return each[static_cast<std::size_t>(term)]; }
 };
 
+/// The number of a scalar, which may have derivatives beside it as ceres::Jet has.
+inline double plain_value(double value) { return value; }
+template <class Jet>
+double plain_value(const Jet& value) {
+  return value.a;
+}
+template <class T>
+Values<double> plain_values(const Values<T>& values) {
+  Values<double> plain;
+  for (std::size_t i = 0; i < kTermCount; ++i) plain.each[i] = plain_value(values.each[i]);
+  return plain;
+}
+
 /// Whether the price of this problem's candidates depends on the term at all.
 bool applies(Term term, const Problem& problem, const TargetTraits& traits);
 

@@ -44,6 +44,7 @@ HfLogits hf_logits(Graph& graph, const StepShape& s, const Var& normed) {
 Var hf_loss(Graph& graph, const StepShape& s, HfLogits given) {
   const LossStyle style = s.modules.loss;
   graph.account = Account::logits;
+  if (style == LossStyle::by_caller) return flash_cross_entropy(graph, given.logits, s.tokens());
   Var loss;
   {
     Var logits = std::exchange(given.logits, {});

@@ -54,10 +54,13 @@ Covariance covariance_of(const Calibration& calibration) {
 }
 
 /// Relative sd of a priced quantity: of its logarithm, to first order in the coefficients (the
-/// delta method), and of the noise that no coefficient explains.
+/// delta method), and of the noise that no coefficient explains. It depends on few of them.
 double relative_sd(const Jet& value, const Covariance& covariance, double noise) {
-  const Eigen::Matrix<double, kTerms, 1> slope = value.v / value.a;
-  return std::sqrt(slope.dot(covariance * slope) + noise * noise);
+  double variance = 0;
+  for (int i = 0; i < kTerms; ++i) {
+    if (value.v[i] != 0) variance += value.v[i] * covariance.col(i).dot(value.v);
+  }
+  return std::sqrt(variance / (value.a * value.a) + noise * noise);
 }
 
 Bytes rounded(double bytes) { return Bytes{std::llround(bytes)}; }
@@ -136,13 +139,11 @@ struct Pricer::State {
 
   /// As allocated_bytes, account by account.
   void scale(Ledger& at) const {
-    for (std::size_t i = 0; i < at.bytes.size(); ++i) {
-      const auto account = static_cast<Account>(i);
-      const double factor = is_made_by_kernels(account)   ? values[Term::activation_factor]
-                            : is_made_of_weights(account) ? values[Term::state_factor]
-                                                          : 1;
-      at.bytes[i] = rounded(factor * static_cast<double>(at.bytes[i].value));
-    }
+    const auto times = [&](Account account, Term factor) {
+      at[account] = rounded(values[factor] * static_cast<double>(at[account].value));
+    };
+    for (const Account account : kMadeByKernels) times(account, Term::activation_factor);
+    for (const Account account : kMadeOfWeights) times(account, Term::state_factor);
   }
 
   Ledger accounts_at(const PeakTerms<double>& peak, const StageQuantities& stage,
@@ -229,7 +230,7 @@ Pricer& Pricer::operator=(Pricer&&) noexcept = default;
 
 Figures Pricer::figures(const Quantities& quantities) const {
   const State& s = *state_;
-  const PeakTerms<Jet> peak = peak_terms(quantities, s.jets);
+  const PeakTerms<Jet> peak = at_instant(peak_terms(quantities, s.values), s.jets);
   const Jet judged = s.judged(quantities, peak, s.jets);
   const Jet time = time_terms(quantities, s.problem.cluster, s.jets).total();
   const auto limit = static_cast<double>(s.capacity.value);

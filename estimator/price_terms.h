@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -152,58 +153,64 @@ struct PeakTerms {
 };
 
 /// Whose bytes the two factors of somebody else's kernels and model multiply.
-constexpr bool is_made_by_kernels(Account account) {
-  return account == Account::activations || account == Account::logits;
-}
-constexpr bool is_made_of_weights(Account account) {
-  return account == Account::parameters || account == Account::gradients ||
-         account == Account::optimizer || account == Account::communication;
+constexpr std::array kMadeByKernels{Account::activations, Account::logits};
+constexpr std::array kMadeOfWeights{Account::parameters, Account::gradients, Account::optimizer,
+                                    Account::communication};
+
+template <std::size_t N>
+Bytes sum_of(const Ledger& at, const std::array<Account, N>& accounts) {
+  Bytes sum;
+  for (const Account account : accounts) sum += at[account];
+  return sum;
 }
 
 /// All that is inside the allocator.
 template <class T>
 T allocated_bytes(const Ledger& at, const Values<T>& v) {
-  Bytes made, held;
-  for (std::size_t i = 0; i < at.bytes.size(); ++i) {
-    const auto account = static_cast<Account>(i);
-    if (is_made_by_kernels(account)) made += at.bytes[i];
-    if (is_made_of_weights(account)) held += at.bytes[i];
-  }
+  const Bytes made = sum_of(at, kMadeByKernels), held = sum_of(at, kMadeOfWeights);
   const Bytes rest = at.allocated() - made - held;
   return static_cast<double>(made.value) * v[Term::activation_factor] +
          static_cast<double>(held.value) * v[Term::state_factor] + static_cast<double>(rest.value);
 }
 
 /// The largest instant of one phase; with `in_product`, of its products only, if it has any.
-template <class T>
-PeakTerms<T> phase_peak(const PhaseBytes& phase, const Values<T>& v, bool in_product) {
-  const T known = allocated_bytes(phase.kernels, v);
+inline PeakTerms<double> phase_peak(const PhaseBytes& phase, const Values<double>& v,
+                                    bool in_product) {
+  const double known = allocated_bytes(phase.kernels, v);
   if (!phase.product) return {known, 0, &phase, false};
-  const T product = v[Term::gemm_scratch] + allocated_bytes(*phase.product, v);
+  const double product = v[Term::gemm_scratch] + allocated_bytes(*phase.product, v);
   if (in_product || product > known) return {product, 0, &phase, true};
   return {known, 0, &phase, false};
 }
 
-template <class T>
-PeakTerms<T> stage_peak(const StageQuantities& stage, const Values<T>& v) {
-  PeakTerms<T> peak = phase_peak(stage.phases.front(), v, false);
+inline PeakTerms<double> stage_peak(const StageQuantities& stage, const Values<double>& v) {
+  PeakTerms<double> peak = phase_peak(stage.phases.front(), v, false);
   for (const PhaseBytes& phase : stage.phases) {
-    const PeakTerms<T> each = phase_peak(phase, v, false);
+    const PeakTerms<double> each = phase_peak(phase, v, false);
     if (each.allocated > peak.allocated) peak = each;
   }
   return peak;
 }
 
 /// Of the worst stage, the first of equals.
-template <class T>
-PeakTerms<T> peak_terms(const Quantities& q, const Values<T>& v) {
-  PeakTerms<T> peak = stage_peak(q.stages.front(), v);
+inline PeakTerms<double> peak_terms(const Quantities& q, const Values<double>& v) {
+  PeakTerms<double> peak = stage_peak(q.stages.front(), v);
   for (std::size_t i = 1; i < q.stages.size(); ++i) {
-    PeakTerms<T> each = stage_peak(q.stages[i], v);
+    PeakTerms<double> each = stage_peak(q.stages[i], v);
     each.stage = i;
     if (each.allocated > peak.allocated) peak = each;
   }
   return peak;
+}
+
+/// The same instant over another scalar. Which is the largest is found over doubles: of a maximum,
+/// the derivatives are those of what is the largest.
+template <class T>
+PeakTerms<T> at_instant(const PeakTerms<double>& at, const Values<T>& v) {
+  const Ledger& ledger = at.product ? *at.phase->product : at.phase->kernels;
+  T allocated = allocated_bytes(ledger, v);
+  if (at.product) allocated = v[Term::gemm_scratch] + allocated;
+  return {allocated, at.stage, at.phase, at.product};
 }
 
 /// Parameters and optimizer states of the first stage's fullest rank, between steps.
@@ -219,13 +226,20 @@ T state_bytes(const Quantities& q, const Values<T>& v) {
 /// beyond `allocated`, the largest without.
 template <class T>
 T retained_bytes(const StageQuantities& stage, const T& allocated, const Values<T>& v) {
-  T most = allocated;
+  const Values<double> plain = plain_values(v);
+  const auto segments = [](const PhaseBytes& phase) {
+    return static_cast<double>(phase.kernels[Account::fragmentation].value);
+  };
+  std::optional<PeakTerms<double>> most;
+  double reserved = plain_value(allocated);
   for (const PhaseBytes& phase : stage.phases) {
-    const T reserved = phase_peak(phase, v, false).allocated +
-                       static_cast<double>(phase.kernels[Account::fragmentation].value);
-    if (reserved > most) most = reserved;
+    const PeakTerms<double> peak = phase_peak(phase, plain, false);
+    if (peak.allocated + segments(phase) <= reserved) continue;
+    reserved = peak.allocated + segments(phase);
+    most = peak;
   }
-  return most - allocated;
+  if (!most) return allocated * 0.0;
+  return at_instant(*most, v).allocated + segments(*most->phase) - allocated;
 }
 
 /// What an accelerator's allocator takes beyond what it hands out: what is known to stay, and a

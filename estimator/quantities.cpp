@@ -277,15 +277,17 @@ struct QuantityTable::Rows {
             apart ? layout(c, part, Experts::alone) : kNone};
   }
 
-  const StageRow& stage(const Candidate& c, int number, const ModelPart& part,
-                        const Layouts& both) {
-    const Problem& problem = padded(c);
-    StageStep step = stage_step(problem, traits, c, number, part, both.trained, both.frozen);
+  StageStep step_of(const Candidate& c, int number, const ModelPart& part, const Layouts& both) {
+    StageStep step = stage_step(padded(c), traits, c, number, part, both.trained, both.frozen);
     step.shape.capability = capability;
-    StageKey key{.stage = number,
+    return step;
+  }
+
+  const StageRow& stage(const Candidate& c, const StageStep& step, const Layouts& both) {
+    StageKey key{.stage = step.stage,
                  .stages = c.pp,
-                 .first_layer = part.first_layer,
-                 .layers = part.layers,
+                 .first_layer = step.part.first_layer,
+                 .layers = step.part.layers,
                  .tp = c.tp,
                  .vpp = c.vpp,
                  .cp = c.cp,
@@ -325,10 +327,10 @@ struct QuantityTable::Rows {
     const Sharding sharding = traits.sharding(problem, c);
     const Layouts both = layouts_of(c, part);
     const FlatLayout& flat = both.trained;
-    const StageRow& row = stage(c, number, part, both);
+    const StageStep step = step_of(c, number, part, both);
+    const StageRow& row = stage(c, step, both);
     StageQuantities q;
-    const StepShape shape = step_shape(problem, traits, c);
-    add_peaks(q, row, shape);
+    add_peaks(q, row, step.shape);
     add_holdings(q, problem, traits, both, c);
     q.forward = row.forward;
     q.backward = row.backward;
@@ -341,7 +343,7 @@ struct QuantityTable::Rows {
         static_cast<double>(flat.shard_numel()) * optimizer_bytes_each(problem.workload);
     q.optimizer_launches = static_cast<double>(flat.buckets.size());
     add_offload(q, {problem, traits, c, both, sharding});
-    add_messages(q, {problem, c, part, shape, flat, both.frozen,
+    add_messages(q, {problem, c, part, step.shape, flat, both.frozen,
                      traits.transport(problem.cluster.device.kind), traits.overlaps(c), sharding});
     return q;
   }

@@ -511,9 +511,7 @@ StageStep stage_step(const Problem& problem, const TargetTraits& traits, const C
                      const FlatLayout& frozen) {
   static const FlatLayout kNone;
   StepShape shape = step_shape(problem, traits, c);
-  for (const RecomputeSegment& segment : recompute_segments(c.recompute, part.layers)) {
-    if (segment.recomputed) shape.dropped_blocks += segment.count;
-  }
+  shape.dropped_blocks = recomputed_layers(c.recompute, part.layers);
   return {.model = problem.model,
           .part = part,
           .shape = shape,

@@ -259,4 +259,14 @@ Var fused_cross_entropy(Graph& graph, const Var& logits, std::int64_t rows) {
   return loss;
 }
 
+Var flash_cross_entropy(Graph& graph, const Var& logits, std::int64_t rows) {
+  const Var losses = graph.make("losses", rows, DType::fp32);
+  const Var sums = graph.make("logsumexp", rows, DType::fp32);
+  Var loss = graph.make("loss", 1, DType::fp32);
+  graph.join({logits}, {&loss}, [&graph, kept = saved(logits), sums](const std::vector<Var>&) {
+    return std::vector{graph.like("d_logits", kept)};
+  });
+  return loss;
+}
+
 }  // namespace planwright::estimator::tape

@@ -71,5 +71,8 @@ Var cross_entropy(Graph& graph, const Var& logits);
 /// Of `rows` of logits: one kernel, whose gradient is written over them. Source: unslothai/unsloth
 /// unsloth/kernels/cross_entropy_loss.py.
 Var fused_cross_entropy(Graph& graph, const Var& logits, std::int64_t rows);
+/// flash-attn's, which leaves the logits as they are unless it is told otherwise. Source:
+/// Dao-AILab/flash-attention flash_attn/losses/cross_entropy.py, inplace_backward @ v1.0.9.
+Var flash_cross_entropy(Graph& graph, const Var& logits, std::int64_t rows);
 
 }  // namespace planwright::estimator::tape

@@ -74,12 +74,21 @@ std::vector<int> zero_stages(const SupportedAxes& axes, const std::vector<int>& 
   return stages;
 }
 
-/// A stage by itself has nothing to be interleaved with.
-std::vector<int> chunk_counts(const SupportedAxes& axes, const std::vector<int>& asked,
-                              const Candidate& candidate) {
-  std::vector<int> counts = canonical(asked.empty() ? axes.vpp : asked);
-  if (asked.empty() && candidate.pp == 1) counts.resize(1);
+/// A stage by itself has nothing to be interleaved with, and a chunk has a block at least.
+std::vector<int> free_chunks(const Problem& problem, const SupportedAxes& axes,
+                             const Candidate& candidate) {
+  std::vector<int> counts = canonical(axes.vpp);
+  const std::int64_t most = candidate.pp == 1 ? 1 : problem.model.layers() / candidate.pp;
+  while (counts.size() > 1 && counts.back() > most) counts.pop_back();
   return counts;
+}
+
+/// Experts are split over the ranks of a stage, some of each rank's whole or every one in parts.
+std::vector<int> free_expert_ranks(const Problem& problem, const std::vector<int>& supported,
+                                   std::int64_t ranks) {
+  const bool sparse =
+      problem.model.any_block([](const BlockSpec& block) { return block.moe.has_value(); });
+  return sparse ? canonical(dividing(ranks, supported)) : std::vector<int>{1};
 }
 
 /// Only stages of several chunks are interleaved, and they are.
@@ -108,6 +117,10 @@ Candidates expand_layout(const Problem& problem, const SupportedAxes& axes,
                            std::int64_t ranks) {
     return canonical(asked.empty() ? dividing(ranks, supported) : asked);
   };
+  const auto expert_degrees = [&](const std::vector<int>& asked, const std::vector<int>& supported,
+                                  std::int64_t ranks) {
+    return asked.empty() ? free_expert_ranks(problem, supported, ranks) : canonical(asked);
+  };
   const int devices = problem.cluster.devices();
   all = expand(all, &Candidate::tp,
                [&](const Candidate&) { return degrees(request.tp, axes.tp, devices); });
@@ -115,11 +128,17 @@ Candidates expand_layout(const Problem& problem, const SupportedAxes& axes,
     return degrees(request.pp, axes.pp, devices / candidate.tp);
   });
   all = expand(all, &Candidate::vpp, [&](const Candidate& candidate) {
-    return chunk_counts(axes, request.vpp, candidate);
+    return request.vpp.empty() ? free_chunks(problem, axes, candidate) : canonical(request.vpp);
   });
-  all = expand(all, &Candidate::cp, request.cp, axes.cp);
-  all = expand(all, &Candidate::ep, request.ep, axes.ep);
-  all = expand(all, &Candidate::etp, request.etp, axes.etp);
+  all = expand(all, &Candidate::cp, [&](const Candidate& candidate) {
+    return degrees(request.cp, axes.cp, devices / candidate.tp / candidate.pp);
+  });
+  all = expand(all, &Candidate::ep, [&](const Candidate& candidate) {
+    return expert_degrees(request.ep, axes.ep, devices / candidate.pp);
+  });
+  all = expand(all, &Candidate::etp, [&](const Candidate& candidate) {
+    return expert_degrees(request.etp, axes.etp, devices / candidate.pp / candidate.ep);
+  });
   all = expand(all, &Candidate::dp, [&](const Candidate& candidate) {
     return request.dp.empty() ? free_dp(problem, candidate) : canonical(request.dp);
   });
@@ -256,18 +275,10 @@ std::vector<double> step_shares(const Problem& problem, const std::vector<Candid
   return shares;
 }
 
-}  // namespace
-
-Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request) {
-  check_sizes(request);
-  check_knobs(traits.knobs, request);
-  const std::vector<Rule> rules = rules_for(traits);
-  Candidates all = expand_techniques(expand_layout(problem, traits.axes, request), problem,
-                                     traits.axes, rules, request);
-  for (const Knob& knob : traits.knobs) all = expand_knob(all, knob, request);
-
-  Space space;
-  space.counted = static_cast<std::int64_t>(all.size());
+/// Adds the legal ones to the space, and counts the others.
+void sort_out(const Problem& problem, const std::vector<Rule>& rules, Candidates all,
+              Space& space) {
+  space.counted += static_cast<std::int64_t>(all.size());
   for (Candidate& candidate : all) {
     if (const Rule* broken = first_broken(rules, problem, candidate)) {
       if (++space.dropped[broken->name] == 1) {
@@ -276,6 +287,21 @@ Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceR
     } else {
       space.legal.push_back(std::move(candidate));
     }
+  }
+}
+
+}  // namespace
+
+Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request) {
+  check_sizes(request);
+  check_knobs(traits.knobs, request);
+  const std::vector<Rule> rules = rules_for(traits);
+  Space space;
+  // One layout after the other: most of their candidates may be illegal, and need not be kept.
+  for (const Candidate& layout : expand_layout(problem, traits.axes, request)) {
+    Candidates all = expand_techniques({layout}, problem, traits.axes, rules, request);
+    for (const Knob& knob : traits.knobs) all = expand_knob(all, knob, request);
+    sort_out(problem, rules, std::move(all), space);
   }
   space.shares = step_shares(problem, space.legal);
   return space;

@@ -50,12 +50,13 @@ struct Space {
 /// and the target's knobs, the last one turning fastest; numbers ascend, words follow the order of
 /// their vocabulary, whatever order the request has them in.
 ///
-/// A free axis takes the values that the target supports, with these exceptions: tp and pp divide
-/// the devices, hsdp divides dp and is less, and is 1 where zero is 0; sp off where tp
-/// is 1, schedule 1f1b where pp is 1; dp is devices / (tp pp cp); micro_batch is every divisor of
-/// global_batch / dp (1 where that is not whole, so that the rule it breaks counts it once; powers
-/// of two up to 256 where the global batch is not fixed); a knob is at its default. An InputError
-/// for a knob, or a knob's value, that the target does not have.
+/// A free axis takes the values that the target supports, with these exceptions: tp, pp and cp
+/// divide the devices; vpp is 1 where pp is, and no more than a stage has blocks; ep and etp are 1
+/// without experts, and else divide the ranks of a stage; hsdp divides dp and is less, and is 1
+/// where zero is 0; sp off where tp is 1, schedule 1f1b where pp is 1; dp is devices / (tp pp cp);
+/// micro_batch is every divisor of global_batch / dp (1 where that is not whole, so that the rule
+/// it breaks counts it once; powers of two up to 256 where the global batch is not fixed); a knob
+/// is at its default. An InputError for a knob, or a knob's value, that the target does not have.
 Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request);
 
 }  // namespace planwright::search

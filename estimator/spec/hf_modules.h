@@ -17,12 +17,13 @@ enum class LossStyle {
   in_model,        ///< to 4.45: logits in fp32, shifted in a copy
   function,        ///< 4.46 to 4.48: the same in a function, whose caller has the narrow logits
   shifted_labels,  ///< since 4.49: labels are shifted, and logits not copied
-  narrow           ///< some families to 4.48: shifted in a copy, of the type that they come in
+  narrow,          ///< some families to 4.48: shifted in a copy, of the type that they come in
+  by_caller        ///< a script's own kernel, of the logits that the model returns
 };
 template <>
 struct Words<LossStyle> {
-  static constexpr std::array<std::string_view, 4> kWords{"in_model", "function", "shifted_labels",
-                                                          "narrow"};
+  static constexpr std::array<std::string_view, 5> kWords{"in_model", "function", "shifted_labels",
+                                                          "narrow", "by_caller"};
 };
 
 struct HfModules {

@@ -28,6 +28,12 @@ bool recomputes_core(const Recompute& recompute) {
   return recompute.kind == RecomputeKind::selective;
 }
 
+std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t layers) {
+  std::int64_t count = 0;
+  for (std::int64_t layer = 0; layer < layers; ++layer) count += is_recomputed(recompute, layer);
+  return count;
+}
+
 std::vector<RecomputeSegment> recompute_segments(const Recompute& recompute, std::int64_t layers) {
   const std::int64_t step = recompute.kind == RecomputeKind::chunk ? recompute.k : 1;
   std::vector<RecomputeSegment> segments;

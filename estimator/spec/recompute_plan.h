@@ -23,6 +23,9 @@ bool recomputes_core(const Recompute& recompute);
 /// every K-th block from the first on. first:K: the first K.
 std::vector<RecomputeSegment> recompute_segments(const Recompute& recompute, std::int64_t layers);
 
+/// How many of them are made again.
+std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t layers);
+
 /// One block's turn in backward.
 struct BackwardVisit {
   enum class Kind {

@@ -179,6 +179,17 @@ TEST(RowProblem, TakesTheJobFromTheAdapters) {
   EXPECT_EQ(spec_with(all).model.lora.targets.size(), 7u);
 }
 
+/// peft's preparation of a quantised model turns checkpointing on.
+TEST(RowProblem, RecomputesWhereAQuantisedModelIsPrepared) {
+  Cells cells{
+      {"framework", "hf-trainer"}, {"zero", "0"}, {"lora_rank", "16"}, {"lora_targets", "q"}};
+  EXPECT_EQ(candidate_with(cells).recompute.kind, RecomputeKind::none);
+  cells["quant"] = "nf4";
+  EXPECT_EQ(candidate_with(cells).recompute.kind, RecomputeKind::full);
+  cells["recompute"] = "none";
+  EXPECT_EQ(candidate_with(cells).recompute.kind, RecomputeKind::none);
+}
+
 TEST(RowProblem, TakesTypesThatTheTargetMayHaveAlready) {
   EXPECT_EQ(spec_with({{"grad_dtype", "float32"}}).workload.recipe.gradient, DType::fp32);
   const PrecisionRecipe usual = spec_with({}).workload.recipe;
@@ -359,10 +370,11 @@ TEST(RowProblem, TakesADialectsDefaults) {
                            "positions learned", "biases 1", "hidden_dropout 0.1"}) {
     EXPECT_TRUE(assumes(made, what)) << what;
   }
-  EXPECT_EQ(testing::fault_of([] {
-              problem_with(golden_with({{"tp", "16"}}));
-            }).rule,
-            "missing column: n_gpus");
+  const auto rule_of = [](const Cells& cells) {
+    return testing::fault_of([&] { problem_with(golden_with(cells)); }).rule;
+  };
+  EXPECT_EQ(rule_of({{"tp", "16"}}), "missing column: n_gpus");
+  EXPECT_EQ(rule_of({{"experts", "16"}, {"topk", "2"}, {"ep", "16"}}), "missing column: n_gpus");
 }
 
 TEST(RowModel, IsAsWideAsItsFrameworkMakesIt) {
@@ -386,6 +398,12 @@ TEST(RowProblem, DividesExpertsAsItsFrameworkDoes) {
   EXPECT_EQ(etp("nemo"), 1);
   const cli::RowProblem made = problem_with(golden_with(experts));
   EXPECT_FALSE(made.one.input.problem.model.block(0).mlp_bias);
+}
+
+TEST(RowProblem, TiesTheHeadAsItsFrameworkDoes) {
+  const Cells untold{{"framework", "megatron"}, {"zero", "1"}, {"tied", ""}};
+  EXPECT_TRUE(model_with(untold).tied_embeddings);
+  EXPECT_EQ(testing::fault_of([] { problem_with({{"tied", ""}}); }).rule, "missing column: tied");
 }
 
 TEST(RowProblem, KnowsRecipesAroundMegatron) {
@@ -423,6 +441,16 @@ TEST(RowProblem, KnowsHowProductsAreIn8Bits) {
   EXPECT_EQ(recipe_of("megatron (Megatron-Bridge)", "fp8"), "tensorwise on");
   EXPECT_EQ(recipe_of("megatron-bridge", "mxfp8"), "mxfp8 on");
   EXPECT_TRUE(candidate_with({{"framework", "megatron"}, {"zero", "1"}}).knobs.empty());
+}
+
+/// MPT has no dropout, and its loss is flash-attn's.
+TEST(RowProblem, KnowsModelsInComposersFsdp) {
+  const Cells foundry{{"framework", "llm-foundry (composer FSDP)"}, {"act", "gelu"}};
+  const cli::RowProblem made = problem_with(foundry);
+  EXPECT_EQ(made.one.input.traits().name, "fsdp");
+  EXPECT_EQ(made.one.candidate.loss, LossKernel::fused);
+  EXPECT_EQ(made.one.input.problem.workload.hidden_dropout, 0);
+  EXPECT_TRUE(assumes(made, "knobs fused_loss=flash_attn"));
 }
 
 TEST(RowProblem, HasTheDropoutOfTheModelThatIsKnownForTheActivation) {

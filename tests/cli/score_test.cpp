@@ -235,6 +235,20 @@ TEST_F(ScoreProcess, AnswersDifferentlyWithWhatOtherRowsHaveTaught) {
   EXPECT_NE(named.err.find("other.csv: line 4, micro_batch = x"), std::string::npos) << named.err;
 }
 
+/// What the allocator kept beside it was more than twice as much as is expected.
+TEST_F(ScoreProcess, LearnsMoreFromRowsOfTheSameOriginThanFromOthers) {
+  folder_.put("own.csv", kHeader + row("a", "fsdp,bf16,3,4,full,none,36,reserved,ok"));
+  std::string others = kHeader + row("a", "fsdp,bf16,3,4,full,none,36,reserved,ok");
+  others.replace(others.find("owner/name"), 10, "other/name");
+  folder_.put("others.csv", others);
+  const auto peak = [&](const std::string& line) {
+    return scored(line).at("reserved")["peak_reserved_bytes"].get<double>();
+  };
+  const double taught = peak("score rows.csv --calibrate-on others.csv");
+  EXPECT_GT(taught, peak("score rows.csv"));
+  EXPECT_LT(taught, peak("score rows.csv --calibrate-on own.csv"));
+}
+
 TEST_F(ScoreProcess, GivesTheSameAnswersWithoutTheMeasurements) {
   folder_.put("bare.csv", kHeader + row("allocated", "fsdp,bf16,3,2,full,none,,,") +
                               row("full", "fsdp,bf16,0,64,none,none,,,") +

@@ -185,6 +185,16 @@ TEST_F(Calibrate, AnOutlierMovesLittle) {
   EXPECT_LT(time_error(learned(trials), clean), 0.03);
 }
 
+/// No likely scratch explains a fifth of the peak: what the model leaves out is not learned as one.
+TEST_F(Calibrate, TakesAPeakThatNothingExplainsForAnOutlier) {
+  auto trials = trials_of(prior);
+  trials.resize(3);
+  Bytes& peak = std::get<Measurement>(trials[0].outcome.value).ranks[1].peak[Account::activations];
+  peak = Bytes{peak.value * 6 / 5};
+  const double before = value_of(prior, Term::gemm_scratch);
+  EXPECT_NEAR(value_of(learned(trials), Term::gemm_scratch), before, before / 10);
+}
+
 TEST_F(Calibrate, EstimatesTheNoiseBetweenThePriorsAndTheDatas) {
   const Calibration quiet = learned(trials_of(truth(0.5)));
   EXPECT_LT(quiet.time_noise, prior.time_noise);

@@ -125,7 +125,8 @@ TEST(HfProgram, LeavesNothingOfAMicroBatch) {
 }
 
 TEST(HfProgram, LeavesNothingUnderOtherKernelsAndVersions) {
-  for (const LossStyle style : {LossStyle::in_model, LossStyle::function, LossStyle::narrow}) {
+  for (const LossStyle style :
+       {LossStyle::in_model, LossStyle::function, LossStyle::narrow, LossStyle::by_caller}) {
     for (const bool fused : {true, false}) {
       StepShape s = shapes(true)[2];
       s.modules.loss = style;

@@ -30,5 +30,17 @@ TEST(BackwardVisits, RebuildASegmentBeforeTheyUseIt) {
   EXPECT_EQ(visits_of("first:2", 4), "b3 b2 r+b1 r+b0");
 }
 
+TEST(RecomputedLayers, AreThoseOfTheSegments) {
+  for (const char* word :
+       {"none", "selective", "full", "op", "chunk:2", "alternate:3", "first:2"}) {
+    const Recompute recompute = parse_recompute(word, "", "");
+    std::int64_t expected = 0;
+    for (const RecomputeSegment& segment : recompute_segments(recompute, 7)) {
+      if (segment.recomputed) expected += segment.count;
+    }
+    EXPECT_EQ(recomputed_layers(recompute, 7), expected) << word;
+  }
+}
+
 }  // namespace
 }  // namespace planwright

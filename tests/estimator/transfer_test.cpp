@@ -129,5 +129,36 @@ TEST(Transferred, MovesByStandardDeviationsOfThePrior) {
   EXPECT_DOUBLE_EQ(moved.covariance.front(), 0.0625);
 }
 
+/// One coefficient, `shift` of its prior's deviations off and `sd` of them wide.
+Calibration shifted(double shift, double sd) {
+  const Coefficient coefficient{.name = "fragmentation",
+                                .transform = Transform::log,
+                                .prior_mean = 1,
+                                .prior_sd = 2,
+                                .value = 1 + 2 * shift,
+                                .sd = 2 * sd,
+                                .source = ""};
+  return {.coefficients = {coefficient}, .covariance = {4 * sd * sd}};
+}
+
+/// By hand: half of a prior's variance is between origins. One origin that is certain of a shift of
+/// 1 moves the next by 0.5 / (0.5 + 0.5), and leaves it 0.25 + 0.5 of its variance; of two the mean
+/// counts twice.
+TEST(Pooled, ExpectsOfTheNextOriginWhatOthersHaveInCommon) {
+  const Coefficient one = pooled({shifted(1, 1e-6)}).coefficients.front();
+  EXPECT_NEAR(one.value, 1 + 2 * 0.5, 1e-6);
+  EXPECT_NEAR(one.sd, 2 * std::sqrt(0.75), 1e-6);
+  const Coefficient two = pooled({shifted(1, 1e-6), shifted(0, 1e-6)}).coefficients.front();
+  EXPECT_NEAR(two.value, 1 + 2 * (2.0 / 3) * 0.5, 1e-6);
+  EXPECT_NEAR(two.sd, 2 * std::sqrt(0.5 / 3 + 0.5), 1e-6);
+}
+
+TEST(Pooled, LearnsNothingFromAnOriginThatHasShownNothing) {
+  const Coefficient same = pooled({shifted(0, 1)}).coefficients.front();
+  EXPECT_NEAR(same.value, 1, 1e-12);
+  EXPECT_NEAR(same.sd, 2, 1e-12);
+  EXPECT_TRUE(pooled({}).coefficients.empty());
+}
+
 }  // namespace
 }  // namespace planwright::estimator

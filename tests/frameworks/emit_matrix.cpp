@@ -14,6 +14,7 @@
 #include "launcher/targets/fsdp/emit.h"
 #include "launcher/targets/hf_trainer/emit.h"
 #include "launcher/targets/megatron/emit.h"
+#include "launcher/targets/megatron_deepspeed/emit.h"
 #include "launcher/targets/torchtitan/emit.h"
 #include "tests/support/emit_requests.h"
 
@@ -29,6 +30,7 @@ struct Check {
   std::string parser;
   std::string file;
   Json expected;
+  int world = 0;  ///< ranks that the parser is to be among; 0: the plan's
 };
 
 struct Kind {
@@ -218,6 +220,17 @@ std::vector<Check> deepspeed_checks(const Problem& p, const Candidate& c) {
     json["optimizer"] = word(p.workload.optimizer);
   }
   return {{"deepspeed", "ds_config.json", json}, {"torchrun", "launch.sh", torchrun_values(p)}};
+}
+
+/// Of the ranks that hold the same part of the model, which the engine is one of.
+std::vector<Check> megatron_deepspeed_checks(const Problem& p, const Candidate& c) {
+  Json json = batch_values(p, c);
+  json["world"] = c.dp;
+  json["zero"] = c.zero;
+  json["precision"] = word(p.workload.precision);
+  json["gradient_clipping"] = 1.0;
+  return {{"deepspeed", "ds_config.json", json, c.dp},
+          {"torchrun", "launch.sh", torchrun_values(p)}};
 }
 
 std::vector<Check> accelerate_checks(const Problem& p, const Candidate& c) {
@@ -449,6 +462,12 @@ std::vector<Kind> kinds() {
         zero(1, full) + nodes(2),
         zero(1) + experts(8, 4),
         zero(1, full) + experts(8, 4) + ranks(2) + sp()}},
+      {"megatron-deepspeed",
+       "0.5.10",
+       targets::megatron_deepspeed::emit,
+       megatron_deepspeed_checks,
+       {zero(0) + fp16(), zero(1, full) + fp16(), zero(1, none, 2) + fp16() + ranks(2),
+        zero(1, full) + fp16() + ranks(1, 2), zero(1, full) + fp16() + ranks(2, 4) + nodes(2)}},
       {"torchtitan",
        "0.2.2",
        targets::torchtitan::emit,
@@ -519,12 +538,14 @@ void write_plan(const Kind& kind, const Change& change, const fs::path& folder) 
   launcher::write_files(kind.emit(request), false);
   Json checks = Json::array();
   for (const Check& check : kind.checks(request.plan.problem, request.plan.candidate)) {
-    checks.push_back(
-        {{"parser", check.parser}, {"file", check.file}, {"expected", check.expected}});
+    const int world = check.world > 0 ? check.world : request.plan.candidate.world();
+    checks.push_back({{"parser", check.parser},
+                      {"file", check.file},
+                      {"expected", check.expected},
+                      {"world", world}});
   }
   const Json json{{"target", fmt::format("{} {}", kind.target, kind.version)},
                   {"plan", plan_text(request)},
-                  {"world", request.plan.candidate.world()},
                   {"checks", checks}};
   launcher::replace_file((folder / "expected.json").string(), json.dump(2) + "\n");
 }

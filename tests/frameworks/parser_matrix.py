@@ -25,8 +25,7 @@ def jobs_of(folder):
     for path in sorted(pathlib.Path(folder).glob("*/expected.json")):
         plan = json.loads(path.read_text())
         for check in plan["checks"]:
-            yield dict(check, plan=plan["plan"], target=plan["target"], world=plan["world"],
-                       path=str(path.parent / check["file"]))
+            yield dict(check, plan=plan["plan"], target=plan["target"], path=str(path.parent / check["file"]))
 
 
 def ask(parser, jobs, environment):

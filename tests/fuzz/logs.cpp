@@ -8,7 +8,9 @@
 #include "launcher/targets/deepspeed/log.h"
 #include "launcher/targets/hf_trainer/log.h"
 #include "launcher/targets/megatron/log.h"
+#include "launcher/targets/megatron_deepspeed/log.h"
 #include "launcher/targets/nanotron/log.h"
+#include "launcher/targets/pytorch/log.h"
 #include "launcher/targets/torchtitan/log.h"
 
 /// Logs of any bytes, or of the words that readers look for with any bytes between them, in chunks
@@ -91,7 +93,8 @@ std::string log_of(fuzz::Choices& choices) {
 LogSummary read(const std::string& text, const std::vector<std::size_t>& sizes) {
   static const std::vector<LogFormat> formats{
       targets::deepspeed::log_format(),  targets::hf_trainer::log_format(),
-      targets::megatron::log_format(),   targets::nanotron::log_format(),
+      targets::megatron::log_format(),   targets::megatron_deepspeed::log_format(),
+      targets::nanotron::log_format(),   targets::pytorch::log_format(),
       targets::torchtitan::log_format(), generic_log_format()};
   LogReader reader(formats);
   std::size_t at = 0;

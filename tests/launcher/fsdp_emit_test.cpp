@@ -32,6 +32,15 @@ TEST(FsdpEmit, SaysWhatTorchIsToBeTold) {
   EXPECT_EQ(json_of(emit(request()), "fsdp_settings.json").dump(2), expected.dump(2));
 }
 
+TEST(FsdpEmit, NamesTheLossThatAPackageBrings) {
+  auto asked = request();
+  asked.plan.candidate.loss = LossKernel::fused;
+  asked.plan.candidate.knobs = {{"fused_loss", "flash_attn"}};
+  EXPECT_EQ(json_of(emit(asked), "fsdp_settings.json").at("loss"), "fused");
+  asked.plan.candidate.knobs.clear();
+  EXPECT_THROW(emit(asked), InputError);
+}
+
 TEST(FsdpEmit, NamesTheCheckpointedBlocks) {
   const std::pair<Recompute, Json> cases[] = {
       {{RecomputeKind::none, 0, {}}, Json::array()},

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -116,6 +118,43 @@ TEST(Space, AGlobalBatchThatTheRanksDoNotDivideIsCountedOnceForEachPlan) {
   EXPECT_TRUE(space.legal.empty());
   EXPECT_EQ(space.counted, 4);
   EXPECT_EQ(space.dropped.at("global_batch_divides"), 4);
+}
+
+/// tp, pp, vpp, cp, ep and etp, at zero 0 and one micro-batch.
+std::vector<std::array<int, 6>> free_layouts(const Problem& problem) {
+  TargetTraits traits = fake_traits();
+  SupportedAxes& axes = traits.axes;
+  axes.tp = axes.pp = axes.cp = axes.ep = axes.etp = axes.vpp = {1, 2, 4, 8};
+  axes.schedule = {Schedule::one_f_one_b, Schedule::interleaved};
+  SpaceRequest request;
+  request.zero = {0};
+  request.micro_batch = {1};
+  request.recompute = {Recompute{}};
+  request.sp = {false};
+  std::vector<std::array<int, 6>> layouts;
+  for (const Candidate& c : enumerate(problem, traits, request).legal) {
+    layouts.push_back({c.tp, c.pp, c.vpp, c.cp, c.ep, c.etp});
+  }
+  return layouts;
+}
+
+/// Of four devices and a model of two blocks: what cannot be is not counted, however many values
+/// the target has of an axis.
+TEST(Space, FreeDegreesGoIntoTheDevicesAndTheModel) {
+  Problem problem = four_devices();
+  problem.model.runs[0].count = 2;
+  for (const auto& [tp, pp, vpp, cp, ep, etp] : free_layouts(problem)) {
+    EXPECT_EQ(4 % (tp * pp * cp), 0);
+    EXPECT_LE(pp * vpp, std::max(pp, 2));
+    EXPECT_EQ(ep * etp, 1);
+  }
+  problem.model.runs[0].block.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 64};
+  bool split = false;
+  for (const auto& [tp, pp, vpp, cp, ep, etp] : free_layouts(problem)) {
+    EXPECT_EQ(4 / pp % (ep * etp), 0);
+    split = split || (ep == 2 && etp == 2);
+  }
+  EXPECT_TRUE(split);
 }
 
 TEST(Space, FreeMicroBatchesAreAllTheDivisors) {

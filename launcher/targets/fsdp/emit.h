@@ -17,7 +17,8 @@ namespace planwright::targets::fsdp {
 ///     cpu_offload                  CPUOffloadPolicy or none
 ///     checkpoint_blocks            indices of the blocks that checkpoint_wrapper wraps
 ///     micro_batch_size, gradient_accumulation_steps, sequence_length, optimizer
-///     attention, loss              which kernels
+///     attention, loss              which kernels; the loss fused is flash-attn's CrossEntropyLoss
+///                                  of the logits that the model returns
 ///     max_steps                    in a probe only
 ///
 /// What the file was derived from is in origin.json beside it. An InputError for a plan that it

@@ -1,5 +1,7 @@
 #include "launcher/targets/fsdp/rules.h"
 
+#include <utility>
+
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
 
@@ -12,6 +14,8 @@ constexpr const char* kPolicy =
     "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fsdp_api.py @ v2.11.0";
 constexpr const char* kFsdp1 =
     "pytorch/pytorch torch/distributed/fsdp/fully_sharded_data_parallel.py @ v2.11.0";
+constexpr const char* kFlashLoss =
+    "Dao-AILab/flash-attention flash_attn/losses/cross_entropy.py @ v1.0.9";
 constexpr const char* kSettings = "launcher/targets/fsdp/emit.h";
 
 /// Of one rank it makes NO_SHARD: source: _init_utils.py, _init_core_state.
@@ -25,6 +29,26 @@ Rule fsdp1_shards() {
           "use --zero 2 or 3 over more ranks, or the knob engine=fsdp2", kFsdp1};
 }
 
+bool has_fused_loss(const Candidate& c) {
+  return knob_value(c, emitted_knobs(), kFusedLossKnob) == word(FusedLoss::flash_attn);
+}
+
+/// Source: flash_attn/losses/cross_entropy.py asks for CUDA or HIP tensors.
+std::vector<Rule> loss_rules() {
+  return {{"loss_needs_kernel",
+           [](const Problem&, const Candidate& c) {
+             return (c.loss == LossKernel::fused) != has_fused_loss(c);
+           },
+           "loss {loss} and the knob fused_loss do not go together: a fused loss is some package's",
+           "use --loss plain, or --loss fused with the knob fused_loss=flash_attn", kFlashLoss},
+          {"flash_attn_on_accelerators",
+           [](const Problem& p, const Candidate& c) {
+             return has_fused_loss(c) && p.cluster.device.kind == DeviceKind::cpu;
+           },
+           "flash-attn's loss is an accelerator's kernel, and the devices are CPUs",
+           "use --loss plain without the knob fused_loss", kFlashLoss}};
+}
+
 }  // namespace
 
 bool is_fsdp1(const Candidate& candidate) {
@@ -34,11 +58,13 @@ bool is_fsdp1(const Candidate& candidate) {
 
 std::vector<Knob> emitted_knobs() {
   return {{kEngineKnob, all_words<Engine>(),
-           "what shards: fully_shard (DDP at zero 0) or FullyShardedDataParallel"}};
+           "what shards: fully_shard (DDP at zero 0) or FullyShardedDataParallel"},
+          {kFusedLossKnob, all_words<FusedLoss>(),
+           "whose kernel the loss fused is: flash-attn's, of the logits that the model returns"}};
 }
 
 std::vector<Rule> emit_rules() {
-  return {
+  std::vector<Rule> rules{
       fsdp1_shards(),
       trains_only(kSettings),
       one_stage(kFullyShard),
@@ -57,6 +83,8 @@ std::vector<Rule> emit_rules() {
                       kPolicy),
       known_knobs(emitted_knobs(), kSettings),
   };
+  for (Rule& rule : loss_rules()) rules.push_back(std::move(rule));
+  return rules;
 }
 
 }  // namespace planwright::targets::fsdp

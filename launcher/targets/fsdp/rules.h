@@ -13,10 +13,15 @@ namespace planwright::targets::fsdp {
 enum class Engine { fsdp2, fsdp1 };
 constexpr const char* kEngineKnob = "engine";
 
+/// Whose kernel the loss fused is. The knob's values: none, the default; and flash_attn, which
+/// takes the logits that the model returns.
+enum class FusedLoss { none, flash_attn };
+constexpr const char* kFusedLossKnob = "fused_loss";
+
 /// Whether FullyShardedDataParallel does.
 bool is_fsdp1(const Candidate& candidate);
 
-/// The knob, its default first.
+/// The knobs, the defaults first.
 std::vector<Knob> emitted_knobs();
 
 /// What a script that shards with these, or not at all, cannot be told.
@@ -28,5 +33,9 @@ namespace planwright {
 template <>
 struct Words<targets::fsdp::Engine> {
   static constexpr std::array<std::string_view, 2> kWords{"fsdp2", "fsdp1"};
+};
+template <>
+struct Words<targets::fsdp::FusedLoss> {
+  static constexpr std::array<std::string_view, 2> kWords{"none", "flash_attn"};
 };
 }  // namespace planwright

@@ -23,6 +23,7 @@ constexpr TorchUse kUse{.fsdp1 = is_fsdp1, .transformers = true};
 HfModules modules(const Problem& problem, const Candidate& c) {
   HfModules modules = modules_of(problem, c, {.gathered = c.zero >= 2, .autocast = c.zero < 2});
   modules.reentrant = false;
+  if (c.loss == LossKernel::fused) modules.loss = LossStyle::by_caller;
   return modules;
 }
 
@@ -40,6 +41,7 @@ TargetTraits make_traits() {
   traits.knobs = emitted_knobs();
   traits.axes.zero = {0, 2, 3};
   traits.axes.hsdp = usual_degrees();
+  traits.axes.loss = {LossKernel::plain, LossKernel::fused};
   traits.axes.offload = offloads_of_all_states();
   for (const int k : {2, 3, 4}) traits.axes.recompute.push_back({RecomputeKind::alternate, k, {}});
   for (const int k : {1, 2, 4, 8, 16, 32, 64}) {

@@ -110,7 +110,7 @@ SupportedAxes axes() {
   for (const int k : {1, 2, 4, 8}) axes.recompute.push_back({RecomputeKind::first, k, {}});
   axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
   axes.loss = {LossKernel::plain, LossKernel::fused};
-  axes.vpp = {1, 2, 3, 4};
+  axes.vpp = {1, 2, 3, 4, 5, 6, 8, 10, 12};
   axes.schedule = {Schedule::one_f_one_b, Schedule::interleaved};
   for (const char* axis : {"hsdp", "offload"}) {
     axes.fixes[axis] = "leave it out: it can be written, but this version cannot estimate it";
