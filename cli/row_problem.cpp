@@ -332,6 +332,21 @@ PeakOf stage_meant(RowCells& cells, int stages) {
   return *known;
 }
 
+/// How products are in 8 bits, where the target has knobs for it: as the precision's own word says,
+/// else as is usual.
+void add_fp8_knobs(RowCells& cells, const TargetTraits& traits,
+                   std::map<std::string, std::string>& knobs) {
+  if (cells.required("precision").text != word(Precision::fp8)) return;
+  for (const Knob& knob : traits.knobs) {
+    if (!knob.name.starts_with("fp8_")) continue;
+    if (const auto said = known_meaning(knob.name, cells.row().text("precision"))) {
+      knobs[knob.name] = *said;
+    } else if (const auto usual = cells.usual(knob.name)) {
+      knobs[knob.name] = usual->text;
+    }
+  }
+}
+
 /// Those of the framework's name, of its version, and of the types.
 void put_knobs(RowCells& cells, const TargetTraits& traits, Settings& settings) {
   std::map<std::string, std::string> knobs = named_knobs(cells);
@@ -339,6 +354,7 @@ void put_knobs(RowCells& cells, const TargetTraits& traits, Settings& settings) 
     if (const auto usual = cells.usual("knobs")) knobs = pairs_of(usual->text);
   }
   for (auto& [name, value] : version_knobs(cells, traits.knobs)) knobs[name] = value;
+  add_fp8_knobs(cells, traits, knobs);
   if (settings.find(Table::job, "state-dtype") != nullptr) knobs["autocast"] = "off";
   const std::string& kernels = cells.row().text("kernels");
   if (!kernels.empty()) {

@@ -221,6 +221,22 @@ double compute_capability(const DeviceSpec& device) {
   return text.empty() ? 0 : std::stod(text);
 }
 
+std::optional<FlopsPerSecond> stated_peak(const DeviceSpec& device, DType type) {
+  switch (type) {
+    case DType::fp64:
+      return device.fp64;
+    case DType::fp32:
+      return device.fp32;
+    case DType::bf16:
+      return device.bf16;
+    case DType::fp16:
+      return device.fp16;
+    case DType::fp8:
+      return device.fp8;
+  }
+  return std::nullopt;
+}
+
 BytesPerSecond pcie_bandwidth(double generation, double lanes) {
   return pcie_link(generation, lanes, 1).bandwidth;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimator/spec/cluster_spec.h"
+#include "estimator/spec/workload.h"
 
 namespace planwright::estimator {
 
@@ -24,6 +25,8 @@ struct DeviceFacts {
 DeviceFacts device_facts(const DeviceSpec& device);
 /// 0 if the table does not say.
 double compute_capability(const DeviceSpec& device);
+/// The data sheet's for products of such operands.
+std::optional<FlopsPerSecond> stated_peak(const DeviceSpec& device, DType type);
 
 /// Of one device to its host, one direction. The generation must be one of links.csv.
 BytesPerSecond pcie_bandwidth(double generation, double lanes);

@@ -7,9 +7,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "estimator/devices.h"
 #include "estimator/page_locked.h"
 #include "estimator/spec/factored_moments.h"
 #include "estimator/spec/rank_grid.h"
+#include "estimator/step_shape.h"
+#include "estimator/te_fp8.h"
 
 namespace planwright::estimator {
 namespace {
@@ -130,6 +133,24 @@ std::int64_t distinct_matrices(const Layouts& layouts, int ep) {
   return elements;
 }
 
+/// Experts that are stacked are copied one by one.
+std::int64_t narrow_copies(const Problem& problem, const TargetTraits& traits,
+                           const Candidate& candidate, const Layouts& layouts) {
+  const Fp8Recipe recipe = te_modules(problem, traits, candidate).fp8;
+  if (recipe == Fp8Recipe::none) return 0;
+  const tape::Fp8 fp8 = tape::fp8_of(recipe, compute_capability(problem.cluster.device));
+  std::int64_t bytes = 0;
+  for (const FlatLayout* layout : {&layouts.trained, &layouts.experts}) {
+    for (const FlatTensor& tensor : layout->tensors) {
+      if (!tensor.tensor.linear) continue;
+      const std::int64_t columns = tensor.columns.count;
+      const std::int64_t stacked = std::max<std::int64_t>(1, tensor.tensor.experts / candidate.ep);
+      bytes += stacked * tape::weight_bytes(fp8, {tensor.numel / columns / stacked, columns});
+    }
+  }
+  return bytes;
+}
+
 /// Bytes of the frozen linear matrices, or of those tensors that the holding takes: packed and
 /// sharded as it says, or all else that their format has.
 std::int64_t quantised_bytes(const Holding& holding, const Problem& problem,
@@ -191,6 +212,8 @@ std::int64_t elements_of(const Holding& holding, const Problem& problem, const T
       return 1;
     case HoldingOf::distinct_matrices:
       return distinct_matrices(layouts, candidate.ep);
+    case HoldingOf::narrow_copies:
+      return narrow_copies(problem, traits, candidate, layouts);
     case HoldingOf::factored_moments:
       return factored_elements(layouts.trained);
   }

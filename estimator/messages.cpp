@@ -65,6 +65,7 @@ class Collector {
 struct TensorRounds {
   double sums = 0;                   ///< without sequence parallelism
   double gathers = 0, scatters = 0;  ///< with it
+  double operands = 0;               ///< of the gathered ones those for blocks' products
 
   void add(double pairs, double gathered, double scattered) {
     sums += pairs;
@@ -99,10 +100,17 @@ TensorRounds tensor_rounds(const MessageContext& c) {
   for (const BackwardVisit& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
     add_block(rounds, residual(visit.layer), visit.kind);
   }
+  rounds.operands = rounds.gathers;
   // The embedding's output; its gradient is gathered if it is wanted.
   if (c.part.first) rounds.add(1, c.shape.lora.freezes() ? 0 : 1, 1);
   if (c.part.last) rounds.add(1, 1, 1);
   return rounds;
+}
+
+/// What products take in 8 bits is gathered in them, by Transformer Engine.
+double narrowed_share(const MessageContext& c) {
+  if (c.shape.te.fp8 == Fp8Recipe::none) return 0;
+  return 1 - static_cast<double>(bytes_of(DType::fp8)) / static_cast<double>(c.shape.e());
 }
 
 void add_tensor_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
@@ -112,7 +120,8 @@ void add_tensor_messages(StageQuantities& q, const MessageContext& c, const Coll
   const double rows = static_cast<double>(c.shape.tokens());
   const double hidden = rows * static_cast<double>(c.shape.hidden * c.shape.e());
   if (c.shape.sp) {
-    collect.gather(q.waited, ranks, rounds.gathers, rounds.gathers * hidden);
+    const double saved = rounds.operands * narrowed_share(c);
+    collect.gather(q.waited, ranks, rounds.gathers, (rounds.gathers - saved) * hidden);
     collect.scatter_sum(q.waited, ranks, rounds.scatters, rounds.scatters * hidden);
   } else {
     collect.sum(q.waited, ranks, rounds.sums, rounds.sums * hidden);

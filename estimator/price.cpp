@@ -8,10 +8,12 @@
 #include <cmath>
 #include <utility>
 
+#include "estimator/devices.h"
 #include "estimator/normal.h"
 #include "estimator/price_terms.h"
 #include "estimator/smallest_change.h"
 #include "estimator/spec/rank_grid.h"
+#include "estimator/spec/recipes.h"
 #include "estimator/spec/rules.h"
 #include "estimator/wall.h"
 
@@ -62,22 +64,6 @@ double relative_sd(const Jet& value, const Covariance& covariance, double noise)
 }
 
 Bytes rounded(double bytes) { return Bytes{std::llround(bytes)}; }
-
-std::optional<FlopsPerSecond> known_peak(const DeviceSpec& device, DType compute) {
-  switch (compute) {
-    case DType::fp64:
-      return device.fp64;
-    case DType::fp32:
-      return device.fp32;
-    case DType::bf16:
-      return device.bf16;
-    case DType::fp16:
-      return device.fp16;
-    case DType::fp8:
-      return device.fp8;
-  }
-  return std::nullopt;
-}
 
 Wall wall_of(const Ledger& at) {
   const Bytes states = at[Account::parameters] + at[Account::gradients] + at[Account::optimizer];
@@ -290,7 +276,8 @@ Estimate Pricer::estimate(const Candidate& candidate, const Quantities& q) const
   const auto tokens = static_cast<double>(candidate.micro_batch * s.problem.workload.seq);
   estimate.tokens_per_second_per_device =
       tokens * q.micro_batches / ranks_per_replica / estimate.step_time.value;
-  if (const auto flops = known_peak(s.problem.cluster.device, s.problem.workload.recipe.compute)) {
+  const DType products = product_type(s.problem.workload);
+  if (const auto flops = stated_peak(s.problem.cluster.device, products)) {
     estimate.mfu = q.model_flops / ranks_per_replica / estimate.step_time.value / flops->value;
   }
   estimate.memory_rel = figures.memory_rel;

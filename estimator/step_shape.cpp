@@ -1,9 +1,32 @@
 #include "estimator/step_shape.h"
 
+#include "estimator/devices.h"
 #include "estimator/spec/model_part.h"
+#include "estimator/spec/recipes.h"
 #include "estimator/spec/recompute_plan.h"
 
 namespace planwright::estimator {
+namespace {
+
+/// By the data sheet; 1 where that is not known.
+double product_time(const Problem& problem) {
+  const DeviceSpec& device = problem.cluster.device;
+  const auto wide = stated_peak(device, problem.workload.recipe.compute);
+  const auto narrow = stated_peak(device, product_type(problem.workload));
+  return wide && narrow ? wide->value / narrow->value : 1;
+}
+
+}  // namespace
+
+TeModules te_modules(const Problem& problem, const TargetTraits& traits,
+                     const Candidate& candidate) {
+  const bool runs = traits.te_modules != nullptr;
+  TeModules te = runs ? traits.te_modules(candidate) : TeModules{};
+  if (runs && product_type(problem.workload) == DType::fp8) return te;
+  te.fp8 = Fp8Recipe::none;
+  te.fp8_weights = false;
+  return te;
+}
 
 ActivationOffload activation_offload(const Problem& problem, const TargetTraits& traits,
                                      const Candidate& candidate) {
@@ -30,6 +53,7 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .threads = problem.cluster.threads_per_rank,
       .compute = problem.workload.recipe.compute,
       .gradient = traits.sharding(problem, candidate).made,
+      .product = product_type(problem.workload),
       .rotary = problem.model.positions == Positions::rotary,
       .attention = candidate.attention,
       .loss = candidate.loss,
@@ -41,7 +65,8 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .kernels = kernels,
       .modules = traits.modules ? traits.modules(problem, candidate) : HfModules{},
       .keeps_gathered = traits.keeps_gathered != nullptr && traits.keeps_gathered(candidate),
-      .te = traits.te_modules ? traits.te_modules(candidate) : TeModules{},
+      .te = te_modules(problem, traits, candidate),
+      .product_time = product_time(problem),
       .activations = activation_offload(problem, traits, candidate),
       .torch_stages = kernels == KernelSet::torch_modules && candidate.pp > 1,
       .device = problem.cluster.device.kind,

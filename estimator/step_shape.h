@@ -26,6 +26,7 @@ struct StepShape {
   std::int64_t threads = 1;
   DType compute = DType::fp32;
   DType gradient = DType::fp32;
+  DType product = DType::fp32;  ///< what linear layers of blocks bring their operands to
   bool rotary = true;
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::plain;
@@ -37,6 +38,7 @@ struct StepShape {
   HfModules modules{};              ///< of the kernel sets transformers and torch_modules
   bool keeps_gathered = false;      ///< of flash_attn: see TargetTraits
   TeModules te{};                   ///< of the kernel set transformer_engine
+  double product_time = 1;          ///< of linear layers' products, of that in the type `compute`
   std::int64_t dropped_blocks = 0;  ///< of the stage, whose forward keeps nothing
   /// A backward's gradients of weights go at once, added to those of an earlier one.
   bool sums_gradients = false;
@@ -57,6 +59,9 @@ struct StepShape {
 /// What the target does with them, if the plan offloads any.
 ActivationOffload activation_offload(const Problem& problem, const TargetTraits& traits,
                                      const Candidate& candidate);
+/// As the target says, with nothing in 8 bits unless the precision has products in them.
+TeModules te_modules(const Problem& problem, const TargetTraits& traits,
+                     const Candidate& candidate);
 
 StepShape step_shape(const Problem& problem, const TargetTraits& traits,
                      const Candidate& candidate);

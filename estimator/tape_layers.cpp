@@ -56,6 +56,31 @@ Var linear(Graph& graph, const Var& input, const Matrix& matrix, std::int64_t ro
   return y;
 }
 
+Var float8_linear(Graph& graph, const Var& input, const Matrix& matrix, std::int64_t rows) {
+  const Var x = to(graph, input, matrix.compute);
+  const Weight& weight = matrix.weight;
+  const Var cast = cast_weight(graph, matrix);
+  const std::int64_t results = rows * (weight.elements / (x.elements / rows));
+  const auto narrow = [&graph](std::int64_t elements) {
+    return graph.make("operand in 8 bits", elements, DType::fp8, Account::staging);
+  };
+  Var y;
+  {
+    const Var narrow_x = narrow(x.elements), narrow_weight = narrow(weight.elements);
+    y = graph.make("mm", results, matrix.compute, matrix.made_for);
+  }
+  graph.join({x, leaf(weight)}, {&y},
+             [&graph, narrow, matrix, results, kept = saved(x),
+              cast = saved(cast)](const std::vector<Var>&) {
+               const Var d_rows = narrow(results), narrow_weight = narrow(matrix.weight.elements);
+               Var dx = graph.make("mm", kept.elements, matrix.compute);
+               const Var d_columns = narrow(results), narrow_x = narrow(kept.elements);
+               give(graph, "mm", matrix.weight, matrix.compute);
+               return std::vector{std::move(dx), Var{}};
+             });
+  return y;
+}
+
 Var linear(Graph& graph, const Var& input, const Quantised& matrix, std::int64_t rows) {
   const auto dequantised = [&graph, matrix] {
     Var half;

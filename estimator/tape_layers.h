@@ -22,6 +22,11 @@ struct Matrix {
 /// of a forward that no gradients are wanted of, and are not made here.
 Var linear(Graph& graph, const Var& x, const Matrix& matrix, std::int64_t rows);
 
+/// The same with operands that each product brings to 8 bits by itself: the input is kept as it
+/// came, and the backward's two products have copies of their own. Source: pytorch/ao
+/// torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args @ v0.14.1.
+Var float8_linear(Graph& graph, const Var& x, const Matrix& matrix, std::int64_t rows);
+
 /// A frozen matrix in 4 bits, of which every product makes a copy in `compute`. Source:
 /// bitsandbytes autograd/_functions.py, MatMul4Bit, and nn/modules.py, Linear4bit @ 0.45.0.
 struct Quantised {

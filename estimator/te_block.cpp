@@ -7,17 +7,26 @@
 namespace planwright::estimator::tape {
 namespace {
 
-TensorRanks ranks_of(const StepShape& shape) { return {shape.tp, shape.sp, !shape.te.sums_wgrad}; }
-/// Every rank does the same.
-TensorRanks alone(const StepShape& shape) { return {1, false, !shape.te.sums_wgrad}; }
+TensorRanks ranks_of(const StepShape& shape, std::int64_t count, bool sp) {
+  return {.count = count,
+          .sp = sp,
+          .makes_wgrad = !shape.te.sums_wgrad,
+          .fp8 = fp8_of(shape.te.fp8, shape.capability)};
+}
+
+/// What somebody else keeps as it came, products in 8 bits keep as well: attention's output, and
+/// what the router and the shared expert take. Scales of earlier steps are for one copy each.
+/// Source: attention.py, moe/shared_experts.py, set_save_original_input.
+bool keeps_shared_inputs(const Fp8& fp8) { return fp8.any() && fp8.recipe != Fp8Recipe::delayed; }
 
 }  // namespace
 
 TeBlock::TeBlock(Graph& graph, const StepShape& shape)
     : graph_(graph),
       s_(shape),
-      ranks_(ranks_of(shape)),
-      alone_(alone(shape)),
+      ranks_(ranks_of(shape, shape.tp, shape.sp)),
+      alone_(ranks_of(shape, 1, false)),
+      keeping_(ranks_.keeping_input(keeps_shared_inputs(ranks_.fp8))),
       rows_(shape.local_tokens()),
       whole_(shape.tokens()) {}
 
@@ -65,7 +74,7 @@ Var TeBlock::attention(const Var& x, const BlockSpec& share) const {
 Var TeBlock::projection(Var x) const {
   const Var input = x;
   const Group attn_proj = graph_.enter(offloaded().attn_proj, x);
-  Var y = te_row_linear(graph_, std::exchange(x, {}), whole_, s_.hidden, ranks_);
+  Var y = te_row_linear(graph_, std::exchange(x, {}), whole_, s_.hidden, keeping_);
   graph_.exit(attn_proj);
   graph_.commit(attn_proj, {input});
   return y;
@@ -163,7 +172,7 @@ Var TeBlock::moe(const Var& x, const BlockSpec& share, Group mlp_norm) const {
   const bool gated = share.mlp == MlpKind::gated;
   Var shared;
   if (m.shared_ffn > 0) {
-    Var inner = te_linear(graph_, normed, rows_, (gated ? 2 : 1) * m.shared_ffn / s_.tp, ranks_);
+    Var inner = te_linear(graph_, normed, rows_, (gated ? 2 : 1) * m.shared_ffn / s_.tp, keeping_);
     inner = te_activation(graph_, inner, gated);
     shared = te_row_linear(graph_, inner, whole_, s_.hidden, ranks_);
   }
@@ -212,15 +221,18 @@ Var TeBlock::gathered(const Var& x, const BlockSpec& share) const {
   return te_scatter(graph_, tokens, ranks);
 }
 
-/// moe/experts.py, TEGroupedMLP.
+/// moe/experts.py, TEGroupedMLP. In 8 bits each expert's rows are copied to where they start at a
+/// multiple of what products take, and back; the few that are added are not counted.
 Var TeBlock::experts(const Var& tokens, const BlockSpec& share, std::int64_t rows) const {
   const std::int64_t width = share.moe->ffn / s_.etp;
   const bool gated = share.mlp == MlpKind::gated;
-  Var input = tokens;
+  const bool pads = alone_.fp8.any();
+  const Var whole = pads ? te_move(graph_, tokens, tokens.elements) : tokens;
+  Var input = whole;
   const Group expert_fc1 = graph_.enter(offloaded().expert_fc1, input);
   Var inner = te_linear(graph_, std::exchange(input, {}), rows, (gated ? 2 : 1) * width, alone_);
   graph_.exit(expert_fc1);
-  graph_.commit(expert_fc1, {tokens});
+  graph_.commit(expert_fc1, {whole});
   const Var first = offloaded().moe_act ? inner : Var{};
   const Group moe_act = graph_.enter(offloaded().moe_act, inner);
   inner = te_activation(graph_, inner, gated, gated ? rows : 0);
@@ -228,7 +240,7 @@ Var TeBlock::experts(const Var& tokens, const BlockSpec& share, std::int64_t row
   graph_.exit(moe_act);
   Var y = te_linear(graph_, inner, rows, s_.hidden, alone_);
   graph_.commit(moe_act, {first});
-  return y;
+  return pads ? te_move(graph_, y, y.elements) : y;
 }
 
 }  // namespace planwright::estimator::tape

@@ -35,6 +35,7 @@ class TeBlock {
   Graph& graph_;
   const StepShape& s_;
   TensorRanks ranks_, alone_;
+  TensorRanks keeping_;     ///< ranks_, of products whose input is kept anyway
   std::int64_t rows_ = 0;   ///< tokens of this rank between the products
   std::int64_t whole_ = 0;  ///< tokens in them
 };

@@ -3,15 +3,10 @@
 #include <utility>
 
 #include "estimator/tape_layers.h"
+#include "estimator/te_fp8_ops.h"
 
 namespace planwright::estimator::tape {
 namespace {
-
-/// Mean and deviation, or the latter alone, of each row.
-Var statistics(Graph& graph, const Norm& norm) {
-  const bool mean = norm.kind != NormKind::rms_norm;
-  return graph.make("norm statistics", (mean ? 2 : 1) * norm.rows, DType::fp32);
-}
 
 Var gathered(Graph& graph, const Var& local, const TensorRanks& ranks) {
   return graph.make("gathered", ranks.whole(local.elements), local.type, Account::communication);
@@ -26,10 +21,16 @@ Var weight_gradient(Graph& graph, const TensorRanks& ranks, std::int64_t inputs,
 
 }  // namespace
 
+Var te_statistics(Graph& graph, const Norm& norm) {
+  const bool mean = norm.kind != NormKind::rms_norm;
+  return graph.make("norm statistics", (mean ? 2 : 1) * norm.rows, DType::fp32);
+}
+
 Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t outputs,
                    const TensorRanks& ranks) {
+  if (ranks.fp8.any()) return fp8_norm_linear(graph, x, norm, outputs, ranks);
   Var normed = graph.like("norm", x);
-  const Var stats = statistics(graph, norm);
+  const Var stats = te_statistics(graph, norm);
   const std::int64_t rows = ranks.whole(norm.rows);
   const Var whole = ranks.gathers() ? gathered(graph, normed, ranks) : Var{};
   Var y = graph.make("product", rows * outputs, x.type);
@@ -52,14 +53,14 @@ Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t ou
 Var te_norm(Graph& graph, const Var& x, const Norm& norm) {
   Var y = graph.like("norm", x);
   graph.join({x}, {&y},
-             [&graph, kept = saved(x), stats = statistics(graph, norm)](const std::vector<Var>&) {
-               return std::vector{graph.like("d_norm", kept)};
-             });
+             [&graph, kept = saved(x), stats = te_statistics(graph, norm)](
+                 const std::vector<Var>&) { return std::vector{graph.like("d_norm", kept)}; });
   return y;
 }
 
 Var te_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t outputs,
               const TensorRanks& ranks) {
+  if (ranks.fp8.any()) return fp8_linear(graph, x, rows, outputs, ranks);
   const Var whole = ranks.gathers() ? gathered(graph, x, ranks) : Var{};
   Var y = graph.make("product", ranks.whole(rows) * outputs, x.type);
   graph.join({x}, {&y}, [&graph, ranks, rows, outputs, kept = saved(x)](const std::vector<Var>&) {
@@ -74,6 +75,7 @@ Var te_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t output
 
 Var te_row_linear(Graph& graph, const Var& x, std::int64_t rows, std::int64_t outputs,
                   const TensorRanks& ranks) {
+  if (ranks.fp8.any()) return fp8_row_linear(graph, x, rows, outputs, ranks);
   Var y = graph.make("product", rows * outputs, x.type);
   if (ranks.gathers()) y = graph.make("scattered", y.elements / ranks.count, x.type);
   graph.join({x}, {&y}, [&graph, ranks, rows, outputs, kept = saved(x)](std::vector<Var> g) {

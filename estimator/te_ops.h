@@ -5,6 +5,7 @@
 
 #include "estimator/spec/model_spec.h"
 #include "estimator/tape_ops.h"
+#include "estimator/te_fp8.h"
 
 /// Modules of Transformer Engine and Megatron Core as a rank runs them with gradients accumulated
 /// into a buffer: what each makes, keeps for its backward, and makes there. Weights' gradients are
@@ -18,10 +19,17 @@ struct TensorRanks {
   bool sp = false;  ///< each has rows of its own between the products
   /// Gradients of weights are made apart, and go when they have been added to the buffer.
   bool makes_wgrad = false;
+  Fp8 fp8{};                 ///< what products take their operands in
+  bool keeps_input = false;  ///< with it: backward makes its copy from the input as it came
 
   bool gathers() const { return sp && count > 1; }
   /// Rows of all of them, of those that one has between the products.
   std::int64_t whole(std::int64_t local) const { return gathers() ? local * count : local; }
+  TensorRanks keeping_input(bool keeps) const {
+    TensorRanks other = *this;
+    other.keeps_input = keeps;
+    return other;
+  }
 };
 
 struct Norm {
@@ -29,6 +37,8 @@ struct Norm {
   std::int64_t rows = 0;
 };
 
+/// Mean and deviation, or the latter alone, of each row.
+Var te_statistics(Graph& graph, const Norm& norm);
 /// A norm and a column-parallel product to `outputs`. Source: pytorch/module/layernorm_linear.py.
 Var te_norm_linear(Graph& graph, const Var& x, const Norm& norm, std::int64_t outputs,
                    const TensorRanks& ranks);

@@ -69,7 +69,9 @@ Var TorchBlock::product(const Var& x, std::int64_t inputs, std::int64_t outputs)
   const DType compute = m_.autocast ? s_.compute : m_.weights;
   const Var input = to(graph_, x, compute);
   if (++products_ % 2 == 1) pass_on(graph_, s_, 1);
-  return linear(graph_, input, Matrix{{inputs * outputs, m_.weights}, compute}, s_.tokens());
+  const Matrix matrix{{inputs * outputs, m_.weights}, compute};
+  return s_.product == DType::fp8 ? float8_linear(graph_, input, matrix, s_.tokens())
+                                  : linear(graph_, input, matrix, s_.tokens());
 }
 
 Var TorchBlock::attention(const Var& normed) {

@@ -29,6 +29,23 @@ double weights_of(const Widths& w) {
   return w.hidden * (qkv_width(w) + w.attention + w.up + w.ffn);
 }
 
+/// Of products with `weights`, as many as take their time in the type that is computed in.
+double product_flops(const StepShape& s, double weights) {
+  return 2 * static_cast<double>(s.tokens()) * weights * s.product_time;
+}
+
+/// Bytes that it takes to bring operands of `width` elements per token to 8 bits: each is read,
+/// twice where the largest value is looked for first, and written by rows and by columns.
+double narrowing_bytes(const StepShape& s, double width) {
+  if (s.te.fp8 == Fp8Recipe::none) return 0;
+  const double reads = s.te.fp8 == Fp8Recipe::tensorwise ? 2 : 1;
+  return static_cast<double>(s.tokens()) * width * (reads * static_cast<double>(s.e()) + 2);
+}
+
+/// Inputs of the block's products, and their results.
+double input_widths(const Widths& w) { return 2 * w.hidden + w.attention + w.ffn; }
+double output_widths(const Widths& w) { return 2 * w.hidden + qkv_width(w) + w.up; }
+
 /// A weight gradient of another type than the product's is a product of its own and then added:
 /// it is read once, the flat gradient is read and written.
 double accumulate_bytes(const StepShape& s, double weights) {
@@ -118,8 +135,9 @@ Work block_forward_work(const StepShape& s, const BlockSpec& b) {
   const Widths w = widths_of(s, b);
   const double tokens = static_cast<double>(s.tokens());
   Work work;
-  work.matrix_flops = tokens * (2 * weights_of(w) + lora_flops(s, b));
-  work.bytes = static_cast<double>(s.e()) * tokens * forward_elements(s, b, w);
+  work.matrix_flops = product_flops(s, weights_of(w)) + tokens * lora_flops(s, b);
+  work.bytes = static_cast<double>(s.e()) * tokens * forward_elements(s, b, w) +
+               narrowing_bytes(s, input_widths(w));
   // Norms, four products, residual copies, the activation; rotary positions, two norms of heads.
   const Parts parts = parts_of(s, b);
   work.launches =
@@ -142,7 +160,8 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   Work work;
   // Gradients of inputs, and of the weights that are trained.
   const bool frozen = s.lora.freezes();
-  work.matrix_flops = tokens * ((frozen ? 2 : 4) * weights_of(w) + 2 * lora_flops(s, b));
+  work.matrix_flops =
+      (frozen ? 1 : 2) * product_flops(s, weights_of(w)) + 2 * tokens * lora_flops(s, b);
   // The activation reads its gradient and `up` and writes as much as `up`; each norm reads its
   // gradient and input and adds into dy; dq, dk, dv are copied and turned back, and normed heads
   // read with their input and written.
@@ -151,7 +170,8 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
                           2 * qkv_width(w) + head_passes(parts, 3) * (w.attention + w.kv) +
                           bias_widths(b, w);
   work.bytes = static_cast<double>(s.e()) * tokens * elements +
-               (frozen ? 0 : accumulate_bytes(s, weights_of(w)));
+               (frozen ? 0 : accumulate_bytes(s, weights_of(w))) +
+               narrowing_bytes(s, output_widths(w));
   // Eight products, the activation, norms, one copy; rotary positions, biases, sums.
   work.launches = 10 + parts.norms + (parts.rotary ? 1 : 0) + (parts.qk_norm ? 2 : 0) +
                   biases_of(b) + (s.g() == s.e() ? 0 : 4);
@@ -178,7 +198,7 @@ Work rebuild_beside_saved(const StepShape& s, const BlockSpec& b) {
   const Widths w = widths_of(s, b);
   const double outputs_or_inputs =
       w.attention + w.kv + (b.mlp == MlpKind::gated ? w.up / 2 + w.ffn : w.up);
-  work.matrix_flops -= 2 * static_cast<double>(s.tokens()) * w.hidden * outputs_or_inputs;
+  work.matrix_flops -= product_flops(s, w.hidden * outputs_or_inputs);
   work.matrix_flops -= attention.matrix_flops;
   work.attention_flops -= attention.attention_flops;
   work.bytes -= attention.bytes;
@@ -194,7 +214,7 @@ Work block_rebuild_work(const StepShape& s, const BlockSpec& b, bool output) {
   const double tokens = static_cast<double>(s.tokens());
   const bool sequential = b.residual == Residual::sequential;
   const double inputs = w.ffn + (sequential ? 0 : w.attention);  // of the projections
-  work.matrix_flops -= 2 * tokens * w.hidden * inputs;
+  work.matrix_flops -= product_flops(s, w.hidden * inputs);
   work.bytes -= static_cast<double>(s.e()) * tokens * local_share(s) * 2 * w.hidden;
   work.launches -= sequential ? 2 : 3;
   return work;

@@ -38,6 +38,10 @@ double bytes_per_parameter(const PrecisionRecipe& r, OptimizerKind optimizer) {
          (r.summed ? bytes(*r.summed) : 0) + state_bytes_per_parameter(optimizer, r.state);
 }
 
+DType product_type(const Workload& workload) {
+  return workload.precision == Precision::fp8 ? DType::fp8 : workload.recipe.compute;
+}
+
 const std::vector<StandardRecipe>& standard_recipes() {
   using enum DType;
   static const std::vector<StandardRecipe> kRecipes{

@@ -15,6 +15,9 @@ double state_bytes_per_parameter(OptimizerKind optimizer, DType state);
 /// Weight, gradient, master weight, states and summed gradient together.
 double bytes_per_parameter(const PrecisionRecipe& recipe, OptimizerKind optimizer);
 
+/// What linear layers of blocks bring their operands to: with fp8 that, and nothing else is.
+DType product_type(const Workload& workload);
+
 /// A recipe that is known by its bytes per parameter with AdamW.
 struct StandardRecipe {
   int bytes;

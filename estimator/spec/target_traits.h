@@ -39,6 +39,7 @@ enum class HoldingOf {
   step_counters,      ///< one scalar
   distinct_matrices,  ///< of each shape that trained matrices of blocks have, one
   factored_moments,   ///< a row and a column statistic per matrix, vectors whole: Adafactor's
+  narrow_copies,      ///< of trained matrices of blocks what products in 8 bits take, in bytes
 };
 
 /// By what a holding's elements are divided. The last two are of parameters without padding, and

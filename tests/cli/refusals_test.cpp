@@ -64,7 +64,7 @@ const std::vector<std::string>& plans() {
       "--attention eager",
       "--loss fused",
       "--loss chunked",
-      "--precision fp8",
+      "--precision fp8 --device A100-SXM4-80GB",
       "--grad-dtype fp16",
       "--grad-dtype bf16",
       "--state-dtype bf16",

@@ -416,6 +416,33 @@ TEST(RowProblem, KnowsRecipesAroundMegatron) {
   EXPECT_TRUE(assumes(made, "grad_dtype bf16"));
 }
 
+std::string knob_of(const Candidate& candidate, const std::string& name) {
+  for (const auto& [each, value] : candidate.knobs) {
+    if (each == name) return value;
+  }
+  return "-";
+}
+
+/// The word of the precision, or what its framework does by itself.
+TEST(RowProblem, KnowsHowProductsAreIn8Bits) {
+  const auto recipe_of = [](const char* framework, const char* precision) {
+    const Cells row{{"framework", framework},
+                    {"zero", "1"},
+                    {"precision", precision},
+                    {"gpu", "B200"},
+                    {"gpu_mem_gb", "180"}};
+    EXPECT_EQ(spec_with(row).workload.precision, Precision::fp8);
+    const Candidate candidate = candidate_with(row);
+    return knob_of(candidate, "fp8_recipe") + " " + knob_of(candidate, "fp8_param_gather");
+  };
+  EXPECT_EQ(recipe_of("megatron", "fp8"), "- -");
+  EXPECT_EQ(recipe_of("megatron", "mxfp8"), "mxfp8 -");
+  EXPECT_EQ(recipe_of("nemo 2.0", "fp8"), "- on");
+  EXPECT_EQ(recipe_of("megatron (Megatron-Bridge)", "fp8"), "tensorwise on");
+  EXPECT_EQ(recipe_of("megatron-bridge", "mxfp8"), "mxfp8 on");
+  EXPECT_TRUE(candidate_with({{"framework", "megatron"}, {"zero", "1"}}).knobs.empty());
+}
+
 /// MPT has no dropout, and its loss is flash-attn's.
 TEST(RowProblem, KnowsModelsInComposersFsdp) {
   const Cells foundry{{"framework", "llm-foundry (composer FSDP)"}, {"act", "gelu"}};

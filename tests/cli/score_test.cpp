@@ -302,7 +302,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return each.param.name; });
 
 /// pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md: reserved peaks of 8 and of 128
-/// devices, in turn eager and compiled, which is foreseen as eager.
+/// devices, in turn eager, compiled, which is foreseen as eager, and with products in 8 bits, which
+/// keep what the others do.
 TEST_F(ScoreProcess, ForeseesTorchtitansPublishedPeaks) {
   std::istringstream published(
       file_text(PLANWRIGHT_SOURCE_DIR "/tests/data/measured/pretrain.csv"));
@@ -320,7 +321,8 @@ TEST_F(ScoreProcess, ForeseesTorchtitansPublishedPeaks) {
     const Json& compiled = rows.at(std::string("titan-202412-") + devices + "-1");
     EXPECT_LT(std::abs(compiled["error"].get<double>()), 0.125) << compiled;
     EXPECT_NE(compiled["assumed"].dump().find("compile changes nothing"), std::string::npos);
-    EXPECT_EQ(rows.at(std::string("titan-202412-") + devices + "-2")["status"], "skipped") << "fp8";
+    const Json& narrow = rows.at(std::string("titan-202412-") + devices + "-2");
+    EXPECT_LT(std::abs(narrow["error"].get<double>()), 0.06) << narrow;
   }
 }
 

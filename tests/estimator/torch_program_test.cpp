@@ -161,6 +161,23 @@ TEST(TorchProgram, MakesSavedResultsOnce) {
 
 /// Narrow logits, their copy in fp32 and its logarithms; in backward the caller has let go of the
 /// narrow ones: logarithms and two gradients. Spread over ranks, the loss is made of operators.
+/// Copies in 8 bits come and go with each product.
+TEST(TorchProgram, KeepsTheSameOfProductsIn8Bits) {
+  for (const bool saves_ops : {false, true}) {
+    for (const Case& is : cases(saves_ops)) {
+      StepShape shape = shape_of(is);
+      const TorchProgram wide(shape);
+      shape.product = DType::fp8;
+      const TorchProgram narrow(shape);
+      for (const Turn turn : {Turn::forward_kept, Turn::forward_dropped, Turn::backward,
+                              Turn::rebuild_and_backward}) {
+        EXPECT_EQ(net(narrow.block(turn, true, block_of(is))),
+                  net(wide.block(turn, true, block_of(is))));
+      }
+    }
+  }
+}
+
 TEST(TorchProgram, LogitsOfEachStepOfTheLoss) {
   const auto peaks = [](const Case& is) {
     const StepProgram::Head head = TorchProgram(shape_of(is)).head(block_of(is));

@@ -200,7 +200,7 @@ TEST(FrameworkRecipes, AreThoseThatTheFilesHaveWordsFor) {
   EXPECT_EQ(words(accelerate::traits()), "fp32 bf16 fp16 ");
   EXPECT_EQ(words(hf_trainer::traits()), "fp32 bf16 fp16 ");
   EXPECT_EQ(words(fsdp::traits()), "fp64 fp32 bf16 fp16 ");
-  EXPECT_EQ(words(torchtitan::traits()), "fp32 bf16 ");
+  EXPECT_EQ(words(torchtitan::traits()), "fp32 bf16 fp8 ");
 }
 
 /// 25 MiB of fp32 gradients, 100 under torchtitan; DeepSpeed's knob counts elements.

@@ -44,6 +44,11 @@ void add_experts(Problem& p) {
   p.model.runs.push_back({15, sparse});
 }
 
+void in_8_bits(Problem& p) {
+  p.workload.precision = Precision::fp8;
+  p.cluster.device.fp8 = FlopsPerSecond{1979e12};
+}
+
 /// The command behind the script.
 std::vector<std::string> arguments(const LaunchConfig& config) {
   const auto script = std::find_if(config.command.begin(), config.command.end(),
@@ -226,6 +231,23 @@ TEST(MegatronEmit, NamesTypesOptimizerAndKernels) {
        {"--use-distributed-optimizer"},
        {"--overlap-grad-reduce", "--overlap-param-gather"}},
       {[](Problem&, Candidate& c) { c.hsdp = 2; }, {"--num-distributed-optimizer-instances 2"}, {}},
+      {[](Problem& p, Candidate&) { in_8_bits(p); },
+       {"--bf16", "--fp8-format hybrid", "--fp8-recipe delayed"},
+       {"--fp8-param-gather"}},
+      {[](Problem& p, Candidate& c) {
+         in_8_bits(p);
+         c.knobs = {{"fp8_recipe", "tensorwise"}, {"fp8_param_gather", "on"}};
+       },
+       {"--fp8-format hybrid", "--fp8-recipe tensorwise", "--fp8-param-gather"},
+       {"--reuse-grad-buf-for-mxfp8-param-ag"}},
+      {[](Problem& p, Candidate& c) {
+         in_8_bits(p);
+         p.cluster.device.fp4 = FlopsPerSecond{9000e12};
+         c.knobs = {{"fp8_recipe", "mxfp8"}, {"fp8_param_gather", "on"}};
+       },
+       {"--fp8-format e4m3", "--fp8-recipe mxfp8", "--reuse-grad-buf-for-mxfp8-param-ag"},
+       {}},
+      {[](Problem&, Candidate&) {}, {"--bf16"}, {"--fp8-format", "--fp8-recipe"}},
       {[](Problem&, Candidate& c) { c.cp = 2, c.dp = 4; },
        {"--context-parallel-size 2", "--cp-comm-type p2p"},
        {}}};
@@ -387,7 +409,7 @@ std::map<std::string, bool> options_of(const std::string& version) {
 
 /// Plans that together have every word there is.
 std::vector<EmitRequest> all_words(const char* version) {
-  std::vector<EmitRequest> requests(8, staged(version));
+  std::vector<EmitRequest> requests(9, staged(version));
   for (EmitRequest& each : requests) {
     each.probe = true;
     each.steps = 3;
@@ -411,6 +433,9 @@ std::vector<EmitRequest> all_words(const char* version) {
   problem(7).workload.recipe = {DType::fp16, DType::fp16, DType::fp32, DType::fp32, DType::fp32};
   problem(7).workload.precision = Precision::fp16;
   if (std::string(version) == "0.14.0") candidate(6).loss = LossKernel::fused;
+  in_8_bits(problem(8));
+  problem(8).cluster.device.fp4 = FlopsPerSecond{9000e12};
+  candidate(8).knobs = {{"fp8_recipe", "mxfp8"}, {"fp8_param_gather", "on"}};
   return requests;
 }
 

@@ -144,6 +144,85 @@ std::int64_t first_stage_activations(const Problem& problem, const Candidate& ca
   return phases[static_cast<std::size_t>(Phase::backward)].kernels[Account::activations].value;
 }
 
+/// What the first stage's parameters are in a steady step.
+double parameters_of(const char* device, const char* recipe, const char* weights) {
+  const Row row{Family::llama_70b, 1, 2, 1, 1, 4096, 0};
+  Candidate candidate = candidate_of(row);
+  Problem problem = problem_of(row, candidate.dp);
+  problem.cluster = estimator::preset_cluster(estimator::find_device(device, "", ""), 8, 8);
+  if (*recipe != '\0') {
+    problem.workload.precision = Precision::fp8;
+    candidate.knobs = {{"fp8_recipe", recipe}, {"fp8_param_gather", weights}};
+  }
+  const auto all = estimator::quantify(problem, targets::megatron::traits(), candidate);
+  const auto& phases = all.stages.front().phases;
+  const auto& steady = phases[static_cast<std::size_t>(Phase::backward)].tensors;
+  return static_cast<double>(steady[Account::parameters].value);
+}
+
+/// Copies for forward and backward beside those in 16 bits, or in their place.
+TEST(MegatronMemory, HoldsWeightsIn8Bits) {
+  constexpr double kHidden = 8192;
+  constexpr double kMatrices = 6 * kHidden * ((64 + 2 * 8) * 128 + kHidden + 3 * 28672);
+  constexpr double kPadding = 1e-5 * kMatrices;
+  struct Case {
+    const char *device, *recipe, *weights;
+    double bytes;  ///< for each weight, more than in 16 bits alone
+  };
+  const Case cases[] = {
+      {"H100-SXM5-80GB", "delayed", "off", 2},
+      {"H100-SXM5-80GB", "tensorwise", "on", 0},
+      {"H100-SXM5-80GB", "blockwise", "off", 2 + 2 * 4.0 / (128 * 128)},
+      {"B200", "tensorwise", "off", 1},
+      {"B200", "tensorwise", "on", -1},
+      {"B200", "mxfp8", "off", 2 + 2.0 / 32},
+      {"B200", "mxfp8", "on", 2.0 / 32},
+  };
+  for (const Case& each : cases) {
+    const double more =
+        parameters_of(each.device, each.recipe, each.weights) - parameters_of(each.device, "", "");
+    EXPECT_NEAR(more, each.bytes * kMatrices, kPadding)
+        << each.device << " " << each.recipe << " " << each.weights;
+  }
+}
+
+/// Products of blocks take half the time, attention and the head as long, casts some more.
+TEST(MegatronMemory, ComputesProductsIn8BitsFaster) {
+  const Row row{Family::llama_70b, 1, 2, 1, 1, 4096, 0};
+  const Candidate candidate = candidate_of(row);
+  Problem problem = problem_of(row, candidate.dp);
+  const auto& traits = targets::megatron::traits();
+  const auto wide = estimator::quantify(problem, traits, candidate).stages;
+  problem.workload.precision = Precision::fp8;
+  const auto narrow = estimator::quantify(problem, traits, candidate).stages;
+  EXPECT_DOUBLE_EQ(narrow[0].forward.matrix_flops, wide[0].forward.matrix_flops / 2);
+  EXPECT_DOUBLE_EQ(narrow[0].backward.matrix_flops, wide[0].backward.matrix_flops / 2);
+  EXPECT_EQ(narrow[0].forward.attention_flops, wide[0].forward.attention_flops);
+  EXPECT_EQ(narrow[1].head.matrix_flops, wide[1].head.matrix_flops);
+  EXPECT_GT(narrow[0].forward.bytes, wide[0].forward.bytes);
+}
+
+/// With sequence parallelism what is gathered for products is half as large, sums are not.
+TEST(MegatronMemory, GathersOperandsIn8Bits) {
+  const Row row{Family::llama_70b, 2, 1, 1, 1, 4096, 0};
+  const Candidate candidate = candidate_of(row);
+  Problem problem = problem_of(row, candidate.dp);
+  const auto bytes_of = [&](estimator::Collective kind) {
+    double bytes = 0;
+    const auto all = estimator::quantify(problem, targets::megatron::traits(), candidate);
+    for (const auto& each : all.stages.front().waited) {
+      if (each.collective == kind) bytes += each.bytes;
+    }
+    return bytes;
+  };
+  const double gathered = bytes_of(estimator::Collective::all_gather);
+  const double scattered = bytes_of(estimator::Collective::reduce_scatter);
+  problem.workload.precision = Precision::fp8;
+  // Of 12 layers 6 gatherings each, and of embedding and head one each.
+  EXPECT_DOUBLE_EQ(bytes_of(estimator::Collective::all_gather), gathered * (72 / 2.0 + 2) / 74);
+  EXPECT_EQ(bytes_of(estimator::Collective::reduce_scatter), scattered);
+}
+
 /// Of pp stages with vpp chunks each the first has 2 (pp - 1) + (vpp - 1) pp + 1 chunks in flight,
 /// where 1F1B has pp times as many layers as a stage.
 TEST(MegatronMemory, KeepsMoreWithInterleavedStages) {

@@ -45,7 +45,7 @@ const std::vector<testing::Refused> kRefused = {
     {[](Problem& p, Candidate&) { p.cluster.device.kind = DeviceKind::cpu; }, {"GPUs", "fsdp"}},
     {[](Problem& p, Candidate&) { p.workload.job = Job::inference; }, {"inference"}},
     {[](Problem& p, Candidate&) { p.workload.job = Job::lora; }, {"adapters", "hf-trainer"}},
-    {[](Problem& p, Candidate&) { p.workload.precision = Precision::fp8; }, {"precision fp8"}},
+    {[](Problem& p, Candidate&) { p.workload.precision = Precision::fp64; }, {"precision fp64"}},
     {[](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::lion; }, {"lion"}},
     {[](Problem& p, Candidate&) { p.workload.recipe.state = DType::bf16; }, {"states in fp32"}},
     {[](Problem& p, Candidate&) { p.workload.recipe.master.reset(); }, {"--master-weights on"}},
@@ -242,6 +242,56 @@ std::string broken(const std::function<void(Problem&, Candidate&)>& change) {
   return rule ? rule->name : "";
 }
 
+void on_hopper(Problem& p) {
+  p.workload.precision = Precision::fp8;
+  p.cluster.device.bf16 = FlopsPerSecond{989e12};
+  p.cluster.device.fp8 = FlopsPerSecond{1979e12};
+}
+
+void set(Candidate& c, const char* recipe, const char* weights = "off") {
+  c.knobs = {{"fp8_recipe", recipe}, {"fp8_param_gather", weights}};
+}
+
+const std::vector<testing::Refused> kRefusedFp8 = {
+    {[](Problem& p, Candidate&) { on_hopper(p), p.cluster.device.fp8.reset(); },
+     {"no products in 8 bits", "--precision bf16"}},
+    {[](Problem& p, Candidate& c) { on_hopper(p), set(c, "mxfp8"); },
+     {"blocks of 32", "fp8_recipe=tensorwise"}},
+    {[](Problem& p, Candidate& c) { on_hopper(p), set(c, "subchannel"); }, {"fp8_recipe"}},
+    {[](Problem& p, Candidate&) { on_hopper(p), block_of(p).ffn = 14344; }, {"multiples of 16"}},
+    {[](Problem& p, Candidate&) { on_hopper(p), p.workload.seq = 4088; }, {"tokens by 16"}},
+    {[](Problem&, Candidate& c) { set(c, "delayed", "on"); },
+     {"precision bf16", "--precision fp8"}},
+    {[](Problem& p, Candidate& c) { on_hopper(p), set(c, "delayed", "on"), c.zero = 0; },
+     {"zero 0", "--zero 1"}},
+    {[](Problem& p, Candidate& c) {
+       on_hopper(p);
+       set(c, "tensorwise", "on");
+       c.offload.optimizer = true;
+     },
+     {"fp8_recipe delayed only"}},
+    {[](Problem& p, Candidate& c) {
+       on_hopper(p);
+       c.recompute = {RecomputeKind::selective, 0, {"layernorm"}};
+     },
+     {"selective:layernorm", "delayed cannot"}},
+};
+
+TEST(MegatronTraits, RefuseWhatProductsIn8BitsCannotDo) {
+  testing::expect_refused(emit, request(), kRefusedFp8);
+}
+
+TEST(MegatronTraits, TakeBlocksOf32OnBlackwell) {
+  launcher::EmitRequest asked = request();
+  Problem& p = asked.plan.problem;
+  on_hopper(p);
+  p.cluster.device.fp4 = FlopsPerSecond{9000e12};
+  set(asked.plan.candidate, "mxfp8", "on");
+  EXPECT_EQ(testing::refusal(emit, asked), "");
+  p.workload.seq = 4112;
+  EXPECT_NE(testing::refusal(emit, asked), "") << "a multiple of 16 and not of 32";
+}
+
 TEST(MegatronTraits, PlanWhatCanBeEstimated) {
   EXPECT_EQ(broken([](Problem&, Candidate&) {}), "");
   EXPECT_EQ(broken([](Problem&, Candidate& c) { ranks(c, 2, 2), c.sp = true; }), "");
@@ -289,7 +339,8 @@ TEST(MegatronTraits, RefuseWhatCanBeWrittenAndNotEstimated) {
 TEST(MegatronTraits, FollowMegatronsDefaults) {
   const PrecisionRecipe bf16{DType::bf16, DType::bf16, DType::fp32, DType::fp32, DType::fp32, {}};
   EXPECT_EQ(traits().recipe(Precision::bf16), bf16);
-  EXPECT_FALSE(traits().recipe(Precision::fp8));
+  EXPECT_EQ(traits().recipe(Precision::fp8), bf16);
+  EXPECT_FALSE(traits().recipe(Precision::fp64));
   EXPECT_EQ(traits().padded_vocab(50257, Candidate{}), 50304);
   EXPECT_EQ(traits().padded_vocab(50257, Candidate{.tp = 8}), 51200);
   EXPECT_EQ(traits().bucket_elements(Candidate{.dp = 8}), 40'000'000);

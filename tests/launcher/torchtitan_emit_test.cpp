@@ -237,6 +237,33 @@ TEST(TorchtitanEmit, NoNameBecomesAKey) {
   }
 }
 
+launcher::EmitRequest in_8_bits(const char* version = "0.2.2") {
+  auto asked = request(version);
+  asked.plan.problem.workload.precision = Precision::fp8;
+  asked.plan.problem.cluster.device.fp8 = FlopsPerSecond{1979e12};
+  return asked;
+}
+
+TEST(TorchtitanEmit, ConvertsLinearLayersTo8Bits) {
+  auto asked = in_8_bits();
+  const toml::table plain = table(emit(asked));
+  EXPECT_EQ(plain["model"]["converters"][0].value<std::string>(), "quantize.linear.float8");
+  EXPECT_EQ(plain["training"]["mixed_precision_param"].value<std::string>(), "bfloat16");
+  EXPECT_EQ(plain["compile"]["enable"].value<bool>(), true);
+  const auto float8 = plain["quantize"]["linear"]["float8"];
+  EXPECT_EQ(float8["filter_fqns"][0].value<std::string>(), "output");
+  EXPECT_FALSE(float8["recipe_name"]);
+  asked.plan.candidate.knobs = {{"float8_recipe", "rowwise"}};
+  const toml::table rows = table(emit(asked));
+  EXPECT_EQ(rows["quantize"]["linear"]["float8"]["recipe_name"].value<std::string>(), "rowwise");
+  testing::expect_refused(
+      emit, in_8_bits(),
+      {{[](Problem& p, Candidate&) { p.cluster.device.fp8.reset(); }, {"no products in 8 bits"}},
+       {[](Problem& p, Candidate&) { p.model.runs[0].block.ffn = 14344; }, {"multiples of 16"}}});
+  const std::string newer = testing::refusal(emit, in_8_bits("0.3.0"));
+  EXPECT_NE(newer.find("precision fp8; use target version 0.2.2"), std::string::npos) << newer;
+}
+
 TEST(TorchtitanEmit, RefusesWhatTorchtitanCannotSay) {
   testing::expect_refused(
       emit, request(),

@@ -52,6 +52,20 @@ void add_data_ranks(Json& json, const Candidate& c) {
   if (sharded) json["overlap-param-gather"] = true;
 }
 
+/// The formats are Transformer Engine's own for each recipe; of blocks of 32 the gathered weights
+/// are in the gradients' buffer. Source: TransformerEngine transformer_engine/common/recipe/
+/// __init__.py @ v2.11; Megatron-LM megatron/core/distributed/param_and_grad_buffer.py @
+/// core_v0.14.0.
+void add_fp8(Json& json, const Candidate& c) {
+  const TeModules te = te_modules(c);
+  const bool scales_tensors = te.fp8 == Fp8Recipe::delayed || te.fp8 == Fp8Recipe::tensorwise;
+  json["fp8-format"] = scales_tensors ? "hybrid" : "e4m3";
+  json["fp8-recipe"] = word(te.fp8);
+  if (!te.fp8_weights) return;
+  json["fp8-param-gather"] = true;
+  if (te.fp8 == Fp8Recipe::mxfp8) json["reuse-grad-buf-for-mxfp8-param-ag"] = true;
+}
+
 void add_types(Json& json, const PrecisionRecipe& recipe) {
   if (recipe.compute == DType::bf16) json["bf16"] = true;
   if (recipe.compute == DType::fp16) json["fp16"] = true;
@@ -131,6 +145,7 @@ Json plan_arguments(const Problem& problem, const Candidate& candidate) {
   json["global-batch-size"] = job.global_batch;
   json["seq-length"] = job.seq;
   add_types(json, job.recipe);
+  if (job.precision == Precision::fp8) add_fp8(json, candidate);
   add_recompute(json, candidate.recompute);
   add_optimizer(json, job, candidate);
   add_activations(json, problem, candidate);

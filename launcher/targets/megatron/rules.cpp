@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "estimator/spec/model_part.h"
+#include "launcher/targets/megatron/fp8_rules.h"
 #include "launcher/targets/megatron/model_rules.h"
 #include "launcher/targets/megatron/versions.h"
 #include "launcher/targets/shared/dimensions.h"
@@ -324,18 +325,28 @@ std::vector<Knob> emitted_knobs() {
            "whether ranks of experts get the tokens for their experts, or all"},
           {kGroupsKnob, {"on", "off"}, "whether products of several experts are one kernel"},
           {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"},
-          {kCoreKnob, {"0.14", "0.16"}, "the oldest Megatron Core that the files are for"}};
+          {kCoreKnob, {"0.14", "0.16"}, "the oldest Megatron Core that the files are for"},
+          {kFp8RecipeKnob,
+           {"delayed", "tensorwise", "blockwise", "mxfp8"},
+           "what scales products in 8 bits have, where --precision fp8 asks for them"},
+          {kFp8WeightsKnob,
+           {"off", "on"},
+           "whether weights of such products are kept, and gathered, in 8 bits only"}};
 }
 
 TeModules te_modules(const Candidate& candidate) {
+  static const std::vector<Knob> kKnobs = emitted_knobs();  // rules ask for each candidate
   const auto is = [&](const char* knob, const char* value) {
-    return knob_value(candidate, emitted_knobs(), knob) == value;
+    return knob_value(candidate, kKnobs, knob) == value;
   };
   return {.deterministic = is(kDeterministicKnob, "on"),
           .sums_wgrad = is(kSumsKnob, "on"),
           .groups_experts = is(kGroupsKnob, "on"),
           .gathers_tokens = is(kDispatcherKnob, "allgather"),
-          .gets_masks = is(kMasksKnob, "on")};
+          .gets_masks = is(kMasksKnob, "on"),
+          .fp8 = from_word<Fp8Recipe>(knob_value(candidate, kKnobs, kFp8RecipeKnob))
+                     .value_or(Fp8Recipe::delayed),
+          .fp8_weights = is(kFp8WeightsKnob, "on")};
 }
 
 /// All that the model's blocks have. Source: NVIDIA/Megatron-LM megatron/core/transformer/
@@ -359,19 +370,22 @@ Exchange exchange(const Candidate& candidate) {
 }
 
 std::vector<Rule> emit_rules() {
-  return joined({{trains_only(kArguments), no_adapters(kArguments),
-                  precision_among({Precision::bf16, Precision::fp16, Precision::fp32}, kArguments),
-                  optimizer_among({OptimizerKind::adamw, OptimizerKind::sgd}, kArguments),
-                  known_knobs(emitted_knobs(), kArguments)},
-                 kernel_rules(),
-                 model_rules(),
-                 tensor_rules(),
-                 pipeline_rules(),
-                 sequence_rules(),
-                 expert_rules(),
-                 data_rules(),
-                 offload_rules(),
-                 recompute_rules_of_files()});
+  return joined(
+      {{trains_only(kArguments), no_adapters(kArguments),
+        precision_among({Precision::bf16, Precision::fp16, Precision::fp32, Precision::fp8},
+                        kArguments),
+        optimizer_among({OptimizerKind::adamw, OptimizerKind::sgd}, kArguments),
+        known_knobs(emitted_knobs(), kArguments)},
+       kernel_rules(),
+       fp8_rules(),
+       model_rules(),
+       tensor_rules(),
+       pipeline_rules(),
+       sequence_rules(),
+       expert_rules(),
+       data_rules(),
+       offload_rules(),
+       recompute_rules_of_files()});
 }
 
 std::vector<Rule> estimable_layouts() {

@@ -15,6 +15,8 @@ constexpr const char* kGroupsKnob = "moe_grouped_gemm";
 constexpr const char* kMasksKnob = "create_attention_mask_in_dataloader";
 constexpr const char* kCoreKnob = "megatron_core";
 constexpr const char* kSumsKnob = "gradient_accumulation_fusion";
+constexpr const char* kFp8RecipeKnob = "fp8_recipe";
+constexpr const char* kFp8WeightsKnob = "fp8_param_gather";
 
 /// How context ranks exchange what they attend to: the knob's, or p2p.
 Exchange exchange(const Candidate& candidate);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "estimator/spec/axis_values.h"
+#include "estimator/spec/flat_layout.h"
 #include "estimator/spec/model_features.h"
 #include "estimator/spec/recompute_rules.h"
 #include "launcher/targets/megatron/emit.h"
@@ -21,6 +22,10 @@ constexpr const char* kOptimizer =
     "NVIDIA/Megatron-LM megatron/core/optimizer/distrib_optimizer.py @ core_v0.14.0";
 constexpr const char* kDummies =
     "NVIDIA/TransformerEngine transformer_engine/pytorch/module/base.py @ v2.11";
+constexpr const char* kNarrow =
+    "NVIDIA/TransformerEngine transformer_engine/pytorch/module/base.py, get_weight_workspace @ "
+    "v2.11; NVIDIA/Megatron-LM megatron/core/extensions/transformer_engine.py, "
+    "is_first_microbatch @ core_v0.14.0";
 constexpr const char* kCopies =
     "NVIDIA/Megatron-LM megatron/core/optimizer/optimizer.py, _copy_model_grads_to_main_grads @ "
     "core_v0.14.0";
@@ -44,6 +49,31 @@ bool copies_gradients(const Problem& p, const Candidate&) {
 
 bool sums_wgrad(const Problem&, const Candidate& c) { return te_modules(c).sums_wgrad; }
 
+/// Whether the matrices of blocks have a copy in 8 bits in place of another one.
+bool has_narrow_weights(const Problem&, const Candidate& c) { return te_modules(c).fp8_weights; }
+bool has_wide_weights(const Problem& p, const Candidate& c) { return !has_narrow_weights(p, c); }
+bool is_wide(const FlatTensor& tensor) { return !tensor.tensor.linear; }
+bool is_fp8(const Problem& p, const Candidate&) { return p.workload.precision == Precision::fp8; }
+/// From the first micro-batch on.
+bool caches_weights(const Problem& p, const Candidate& c) {
+  return is_fp8(p, c) && has_wide_weights(p, c);
+}
+std::int64_t one_byte(const PrecisionRecipe&) { return 1; }
+
+/// Of blocks of 32 the new weights are gathered as they are computed with. The few that are wide
+/// are taken to be as narrow as the others.
+Sharding sharding(const Problem& problem, const Candidate& c) {
+  Sharding sharding = flat_sharding(problem, c);
+  const TeModules te = te_modules(c);
+  if (te.fp8_weights && te.fp8 != Fp8Recipe::mxfp8) sharding.gathered = DType::fp8;
+  return sharding;
+}
+
+/// Products in 8 bits change nothing of what is kept in other types.
+std::optional<PrecisionRecipe> recipe(Precision precision) {
+  return megatron_recipe(precision == Precision::fp8 ? Precision::bf16 : precision);
+}
+
 bool has_master(const Problem& p, const Candidate&) { return p.workload.recipe.master.has_value(); }
 
 std::vector<Holding> holdings() {
@@ -53,7 +83,12 @@ std::vector<Holding> holdings() {
   const auto sharded = distributed_optimizer;
   return {
       // account     of               bytes each     copies sharded from   to   when        source
-      {parameters, flat_parameters, storage_bytes, 1, nothing, kFrom, kTo, nullptr, kBuffer},
+      {parameters, flat_parameters, storage_bytes, 1, nothing, kFrom, kTo, has_wide_weights,
+       kBuffer},
+      {parameters, trained, storage_bytes, 1, nothing, kFrom, kTo, has_narrow_weights, kBuffer,
+       is_wide},
+      {parameters, narrow_copies, one_byte, 1, nothing, kFrom, kTo, has_narrow_weights, kNarrow},
+      {parameters, narrow_copies, one_byte, 1, nothing, kForward, kTo, caches_weights, kNarrow},
       {gradients, flat_parameters, gradient_bytes, 1, nothing, kFrom, kTo, nullptr, kBuffer},
       {optimizer, flat_parameters, master_bytes, 1, sharded, kFrom, kTo, has_master, kOptimizer},
       {optimizer, flat_parameters, state_bytes, 2, sharded, kFrom, kTo, nullptr, kOptimizer},
@@ -107,18 +142,19 @@ TargetTraits make_traits() {
                          estimable_layouts(),
                          estimable_optimizers({OptimizerKind::adamw}),
                          recompute_rules(kBlock),
-                         {estimable_types(megatron_recipe, true)}});
+                         {estimable_types(recipe, true)}});
   traits.knobs = emitted_knobs();
   traits.axes = axes();
   traits.kernels = [](DeviceKind) { return KernelSet::transformer_engine; };
   // megatron/training/arguments.py, and tokenizer: --make-vocab-size-divisible-by.
-  traits.recipe = megatron_recipe;
+  traits.recipe = recipe;
   traits.padded_vocab = megatron_padded_vocab;
   traits.experts_apart = true;
   traits.exchange = exchange;
   traits.te_modules = te_modules;
   traits.activation_offload = activation_offload;
   traits.bucket_elements = bucket_elements;
+  traits.sharding = sharding;
   traits.overlaps = overlaps;
   return traits;
 }

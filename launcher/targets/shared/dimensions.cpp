@@ -153,7 +153,8 @@ Rule precision_among(const std::vector<Precision>& precisions, const std::string
           },
           "the files of target {target} have no words for precision {precision}",
           "use --precision " + words_of(precisions) +
-              ", or a target that has it: builtin fp64; deepspeed, hf-trainer and megatron fp16",
+              ", or a target that has it: builtin fp64; deepspeed, hf-trainer and megatron fp16; "
+              "megatron and torchtitan fp8",
           source};
 }
 

@@ -7,6 +7,7 @@
 #include "estimator/spec/model_part.h"
 #include "launcher/document.h"
 #include "launcher/quote.h"
+#include "launcher/targets/shared/knobs.h"
 #include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/torchtitan/models.h"
@@ -20,6 +21,18 @@ namespace {
 using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
+/// The head stays as it is; by tensors is what torchtitan does unless a recipe is named. Without
+/// compilation casts are kernels of their own, with copies in fp32. Source: torchtitan
+/// components/quantization/float8.py and docs/float8.md @ v0.2.2.
+void add_float8(Json& json, const Candidate& c) {
+  Json float8{{"filter_fqns", Json::array({"output"})}};
+  const std::string recipe = knob_value(c, emitted_knobs(), kFloat8Knob);
+  if (recipe != "tensorwise") float8["recipe_name"] = recipe;
+  json["model"]["converters"] = Json::array({"quantize.linear.float8"});
+  json["quantize"] = {{"linear", {{"float8", float8}}}};
+  json["compile"]["enable"] = true;
+}
+
 Json document(const EmitRequest& request) {
   const auto& [problem, candidate, evidence] = request.plan;
   const Flavor flavor = flavor_of(problem.model);
@@ -31,6 +44,7 @@ Json document(const EmitRequest& request) {
             {"compile", {{"enable", false}}},
             {"metrics", {{"log_freq", request.probe ? 1 : 10}}}};
   if (request.probe) json["checkpoint"] = {{"enable", false}};
+  if (problem.workload.precision == Precision::fp8) add_float8(json, candidate);
   if (!flavor.shipped) json["experimental"] = {{"custom_import", kRegistrationModule}};
   return json;
 }

@@ -21,6 +21,8 @@ constexpr const char* kParallelize =
 constexpr const char* kModels = "pytorch/torchtitan torchtitan/models/__init__.py @ v0.2.2";
 constexpr const char* kCheckpoint =
     "pytorch/torchtitan torchtitan/distributed/activation_checkpoint.py @ v0.2.2 and 0.3.0";
+constexpr const char* kFloat8 =
+    "pytorch/torchtitan torchtitan/components/quantization/float8.py and utils.py @ v0.2.2";
 constexpr const char* kRegistry =
     "pytorch/torchtitan torchtitan/models/llama3/config_registry.py @ 0.3.0";
 constexpr const char* kSchedules =
@@ -170,6 +172,42 @@ std::vector<Rule> data_rules() {
   };
 }
 
+bool is_fp8(const Problem& p) { return p.workload.precision == Precision::fp8; }
+
+/// Matrices of other sizes stay as they are.
+bool fits_float8(const BlockSpec& b, std::int64_t hidden) {
+  constexpr std::int64_t kMultiple = 16;
+  for (const std::int64_t width : {hidden, b.heads * b.head_dim, b.kv_heads * b.head_dim, b.ffn}) {
+    if (width % kMultiple != 0) return false;
+  }
+  return true;
+}
+
+std::vector<Rule> float8_rules() {
+  return {
+      {"float8_on_device",
+       [](const Problem& p, const Candidate&) {
+         const DeviceSpec& device = p.cluster.device;
+         return is_fp8(p) && (device.kind != DeviceKind::cuda || (device.bf16 && !device.fp8));
+       },
+       "{device} has no products in 8 bits, which precision {precision} asks for: torchtitan "
+       "converts linear layers from compute capability 8.9 on",
+       "use --precision bf16, or a device of Ada, Hopper or Blackwell", kFloat8},
+      {"float8_widths",
+       [](const Problem& p, const Candidate&) {
+         return is_fp8(p) && p.model.any_block([&](const BlockSpec& block) {
+           return !fits_float8(block, p.model.hidden);
+         });
+       },
+       "torchtitan leaves linear layers in 16 bits whose widths are no multiples of 16",
+       "use --precision bf16", kFloat8},
+      {"float8_in_files",
+       [](const Problem& p, const Candidate&) { return is_fp8(p) && is_python_generation(p); },
+       "the files of torchtitan 0.3 have no words for precision {precision}",
+       "use target version 0.2.2, or --precision bf16", kFloat8},
+  };
+}
+
 /// Of 0.3 there are only whole blocks and single operators.
 Rule recompute_of_generation() {
   return {"recompute_of_version",
@@ -186,6 +224,12 @@ bool is_python_generation(const Problem& problem) {
   return target_version(problem) >= Version{0, 3};
 }
 
+std::vector<Knob> emitted_knobs() {
+  return {{kFloat8Knob,
+           {"tensorwise", "rowwise"},
+           "what scales products in 8 bits have, where --precision fp8 asks for them"}};
+}
+
 std::vector<Rule> emit_rules() {
   std::vector<Rule> all{
       trains_only(kConfig),
@@ -197,12 +241,12 @@ std::vector<Rule> emit_rules() {
       recompute_of_generation(),
       offload_of_all_states(kConfig),
       no_activation_offload("torchtitan's configuration has no offload of activations", kConfig),
-      precision_among({Precision::bf16, Precision::fp32}, kConfig),
+      precision_among({Precision::bf16, Precision::fp32, Precision::fp8}, kConfig),
       optimizer_among({OptimizerKind::adamw}, kConfig),
-      known_knobs({}, kConfig),
+      known_knobs(emitted_knobs(), kConfig),
   };
-  for (auto& group :
-       {model_rules(), tensor_rules(), pipeline_rules(), expert_rules(), data_rules()}) {
+  for (auto& group : {model_rules(), tensor_rules(), pipeline_rules(), expert_rules(), data_rules(),
+                      float8_rules()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

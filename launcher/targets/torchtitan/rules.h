@@ -10,6 +10,10 @@ namespace planwright::targets::torchtitan {
 /// Python from 0.3 on.
 bool is_python_generation(const Problem& problem);
 
+constexpr const char* kFloat8Knob = "float8_recipe";
+
+std::vector<Knob> emitted_knobs();
+
 /// What torchtitan's configuration cannot say.
 std::vector<Rule> emit_rules();
 

@@ -44,6 +44,19 @@ HfModules modules(const Problem& problem, const Candidate& c) {
   return m;
 }
 
+/// Products in 8 bits change nothing of what is kept in other types.
+std::optional<PrecisionRecipe> recipe(Precision precision) {
+  switch (precision) {
+    case Precision::fp8:
+      return torch_recipe(Precision::bf16);
+    case Precision::bf16:
+    case Precision::fp32:
+      return torch_recipe(precision);
+    default:
+      return std::nullopt;
+  }
+}
+
 /// Stand-ins for blocks make nothing of single operators.
 Rule estimable_operators() {
   return {"estimates_recompute",
@@ -126,7 +139,7 @@ TargetTraits make_traits() {
                          recompute_rules(kCheckpoint),
                          estimable_offload(),
                          estimable_stages(),
-                         {estimable_types(torch_recipe, false), estimable_operators()}});
+                         {estimable_types(recipe, false), estimable_operators()}});
   traits.axes.tp = traits.axes.pp = traits.axes.hsdp = usual_degrees();
   traits.axes.cp = traits.axes.ep = traits.axes.etp = usual_degrees();
   traits.axes.zero = {0, 2, 3};
@@ -138,10 +151,8 @@ TargetTraits make_traits() {
   traits.axes.recompute.push_back({RecomputeKind::op, 0, {}});
   for (const int k : {2, 4}) traits.axes.recompute.push_back({RecomputeKind::alternate, k, {}});
   traits.axes.attention = {AttentionKernel::flash};
-  traits.recipe = [](Precision precision) {
-    const bool has = precision == Precision::fp32 || precision == Precision::bf16;
-    return has ? torch_recipe(precision) : std::nullopt;
-  };
+  traits.recipe = recipe;
+  traits.knobs = emitted_knobs();
   traits.kernels = torch_on_gpus;
   traits.modules = modules;
   traits.bucket_elements = [](const Candidate&) { return ddp_bucket_elements(100); };
