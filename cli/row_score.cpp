@@ -37,6 +37,16 @@ bool refuses(const TargetTraits& traits, const BrokenRule& broken) {
                      [&](const Rule& rule) { return rule.name == broken.name; });
 }
 
+/// A plan that the target refuses is invalid, unless an argument that no column is of makes it
+/// legal.
+void judge_broken(const BrokenRule& broken, const RowProblem& row, RowScore& score) {
+  score.reason = reason_text(broken);
+  const auto unsaid = unsaid_column(broken.name);
+  if (unsaid) score.reason += "; missing column: " + *unsaid;
+  score.skipped = unsaid || !row.memory_known || !refuses(row.one.input.traits(), broken);
+  if (!score.skipped) score.verdict = Verdict::invalid;
+}
+
 /// Of the stage that is meant, or over all of them: another may be the fullest of another kind.
 void take_peaks(const Estimate& estimate, std::optional<std::size_t> meant, RowScore& score) {
   for (const StageEstimate& stage : estimate.stages) {
@@ -134,9 +144,7 @@ void predict(const RowProblem& row, std::size_t twin, const RowLessons& lessons,
   score.peak_of = row.peak_of;
   score.assumed = row.assumed;
   if (const auto broken = broken_rule(input.problem, input.traits(), candidate)) {
-    score.reason = reason_text(*broken);
-    score.skipped = !row.memory_known || !refuses(input.traits(), *broken);
-    if (!score.skipped) score.verdict = Verdict::invalid;
+    judge_broken(*broken, row, score);
     return;
   }
   const Estimate estimate = estimate_of(input, candidate, lesson);

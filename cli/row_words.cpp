@@ -134,6 +134,14 @@ std::optional<UsualDropout> usual_dropout(const std::string& family) {
   return std::nullopt;
 }
 
+std::optional<std::string> unsaid_column(const std::string& rule) {
+  static const Csv kTable(row_data("row_unsaid.csv"), "row_unsaid.csv");
+  for (std::size_t row = 0; row < kTable.rows(); ++row) {
+    if (kTable.cell(row, "rule") == rule) return kTable.cell(row, "column");
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> row_activations() {
   std::vector<std::string> names;
   for (const RowBlock& block : blocks()) names.push_back(block.act);

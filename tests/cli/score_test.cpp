@@ -202,6 +202,19 @@ TEST_F(ScoreProcess, AnswersTheMiddleOfReadingsThatAreNear) {
   EXPECT_EQ(json["assumed"].back(), "the middle of its readings");
 }
 
+/// Of 32 blocks, 4 stages of 3 chunks cannot be as many each; Megatron has arguments that make
+/// them different, and rows have no column for it.
+TEST_F(ScoreProcess, SkipsPlansThatAnArgumentWithoutAColumnMakesLegal) {
+  folder_.put(
+      "uneven.csv",
+      "id,model,gpu,n_gpus,framework,precision,seq_len,micro_batch,global_batch,pp,vpp,zero\n"
+      "a,meta-llama/Llama-2-7b-hf,A100-SXM4-80GB,8,megatron,bf16,4096,1,16,4,3,1\n");
+  const Json json = scored("score uneven.csv").at("a");
+  EXPECT_EQ(json["status"], "skipped");
+  EXPECT_TRUE(json["reason"].get<std::string>().ends_with("missing column: pipeline_layout"))
+      << json["reason"];
+}
+
 TEST_F(ScoreProcess, GivesNoVerdictOfADeviceThatNobodyNames) {
   folder_.put("bare.csv",
               kTrainerHeader + std::string("a,o/n,mistralai/Mistral-7B-v0.1,,,1,hf-trainer,,bf16,"

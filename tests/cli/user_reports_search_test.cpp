@@ -79,14 +79,16 @@ TEST_F(UserReport, Ur079NoLayerIsLeftOut) {  // NVIDIA/Megatron-LM#1304
   EXPECT_NEAR(held, told.parameters(), 0.001 * told.parameters());
 }
 
-TEST_F(UserReport, Ur082NoTargetIsPlannedForInFp8) {  // NVIDIA-NeMo/Speech#8869
-  for (const char* target : {"megatron", "torchtitan", "nanotron", "builtin"}) {
-    const Told told = estimate(std::string("--model llama-2-7b --device H100-SXM5-80GB --devices 2 "
-                                           "--seq 368 --global-batch 2 --precision fp8 --target ") +
-                               target);
-    EXPECT_NE(told.reason().find("is not a precision of target"), std::string::npos)
-        << "whose products ask for multiples of 16: " << told.reason();
-  }
+TEST_F(UserReport, Ur082ARanksTokensAreAMultipleOf16InFp8) {  // NVIDIA-NeMo/Speech#8869
+  const auto told = [&](int seq) {
+    return estimate(
+        "--model llama-3.2-1b --device H100-SXM5-80GB --devices 2 --cp 2 --global-batch 2 "
+        "--target megatron --precision fp8 --seq " +
+        std::to_string(seq));
+  };
+  EXPECT_EQ(told(368).verdict(), "invalid");
+  EXPECT_NE(told(368).reason().find("16"), std::string::npos) << told(368).reason();
+  EXPECT_EQ(told(384).verdict(), "fits") << told(384).reason();
 }
 
 /// Micro-batches of the plans that fit, by one device's share of a step.

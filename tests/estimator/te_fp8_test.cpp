@@ -170,7 +170,8 @@ TEST(TeFp8, MakesFewerCopiesOfGradientsOnBlackwell) {
   const auto made = [](double capability) {
     std::int64_t bytes = 0;
     const TeProgram program(shape_of(Fp8Recipe::tensorwise, capability));
-    for (const Event& event : program.block(Turn::backward, true, llama_block()).events()) {
+    const Script backward = program.block(Turn::backward, true, llama_block());
+    for (const Event& event : backward.events()) {
       if (event.kind == Event::Kind::make) bytes += event.bytes;
     }
     return bytes;

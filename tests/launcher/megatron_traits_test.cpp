@@ -259,7 +259,7 @@ const std::vector<testing::Refused> kRefusedFp8 = {
      {"blocks of 32", "fp8_recipe=tensorwise"}},
     {[](Problem& p, Candidate& c) { on_hopper(p), set(c, "subchannel"); }, {"fp8_recipe"}},
     {[](Problem& p, Candidate&) { on_hopper(p), block_of(p).ffn = 14344; }, {"multiples of 16"}},
-    {[](Problem& p, Candidate&) { on_hopper(p), p.workload.seq = 4088; }, {"tokens by 16"}},
+    {[](Problem& p, Candidate&) { on_hopper(p), p.workload.seq = 4088; }, {"16 tokens"}},
     {[](Problem&, Candidate& c) { set(c, "delayed", "on"); },
      {"precision bf16", "--precision fp8"}},
     {[](Problem& p, Candidate& c) { on_hopper(p), set(c, "delayed", "on"), c.zero = 0; },

@@ -94,13 +94,13 @@ std::vector<Rule> size_rules() {
   return {
       {"fp8_widths",
        [](const Problem& p, const Candidate& c) { return is_fp8(p) && !fits_widths(p, c); },
-       "products in 8 bits take widths of multiples of 16, with fp8_recipe mxfp8 of 32, which a "
-       "rank's are not at tp {tp} and etp {etp}",
+       "products in 8 bits take widths that are multiples of 16, with fp8_recipe mxfp8 of 32: "
+       "those of a rank at tp {tp} and etp {etp} are not",
        "use a smaller --tp, or --precision bf16", kSizes},
       {"fp8_tokens",
        [](const Problem& p, const Candidate& c) { return is_fp8(p) && !fits_tokens(p, c); },
-       "products in 8 bits take tokens by 16, with fp8_recipe mxfp8 by 32, which micro-batch "
-       "{micro_batch} of {seq} is not on each rank",
+       "products in 8 bits take multiples of 16 tokens, with fp8_recipe mxfp8 of 32: a rank's "
+       "part of micro-batch {micro_batch} x seq {seq} is none",
        "use a --seq that is a multiple of 32 x tp x cp, or --precision bf16", kSizes},
   };
 }
