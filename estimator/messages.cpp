@@ -155,7 +155,8 @@ void add_context_messages(StageQuantities& q, const MessageContext& c, const Col
     const std::int64_t widths =
         b.latent ? b.heads * (b.latent->nope_dim + b.latent->rope_dim + b.latent->value_dim)
                  : 2 * b.kv_heads * b.head_dim;
-    const auto own = static_cast<double>(c.shape.tokens() * widths / c.candidate.tp);
+    const std::int64_t shared = c.shape.tokens() * widths / c.candidate.tp;
+    const auto own = static_cast<double>(shared);
     const double all = own * ranks * static_cast<double>(c.shape.e());
     collect.gather(q.waited, party, forwards + 1, (forwards + 1) * all);
     collect.send(q.waited, next, ranks, ranks * own * static_cast<double>(bytes_of(DType::fp32)));
@@ -217,7 +218,7 @@ InBuckets gathered(const MessageContext& c) {
   }
   InBuckets all;
   for (const FlatLayout* layout : {&c.frozen, &c.layout}) {
-    for (std::size_t unit = 0; unit < times.size(); ++unit) {
+    for (std::size_t unit = 0; unit < std::min(times.size(), layout->read_by.size()); ++unit) {
       for (const std::size_t bucket : layout->read_by[unit]) {
         all.buckets += times[unit];
         all.elements += times[unit] * static_cast<double>(layout->buckets[bucket].numel);
@@ -236,6 +237,17 @@ InBuckets partial_gradients(const FlatLayout& layout) {
     all.elements += static_cast<double>(bucket.partial_numel);
   }
   return all;
+}
+
+/// Ranks that hold the same part of the model, in groups of shards of it.
+struct DataRanks {
+  int all, shards;
+  int stride;  ///< from one to the next
+};
+
+DataRanks data_ranks(const Candidate& c) { return {c.data_ranks(), shard_ranks(c), c.tp}; }
+DataRanks expert_ranks(const Candidate& c) {
+  return {c.expert_data_ranks(), expert_shard_ranks(c), c.ep * c.etp};
 }
 
 /// Weights of the shards: of every unit in each micro-batch, or once per step.
@@ -258,26 +270,36 @@ void add_gathering(StageQuantities& q, const MessageContext& c, const Collector&
   }
 }
 
-void add_data_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
+void add_data_messages(StageQuantities& q, const MessageContext& c, const Collector& collect,
+                       const DataRanks& ranks) {
   const double g = static_cast<double>(bytes_of(c.sharding.reduced));
   const auto [buckets, numel] = buckets_of(c.layout);
-  const int shards = shard_ranks(c.candidate), tp = c.candidate.tp;
-  const Party shard = collect.party(shards, tp);
-  const Party replica = collect.party(c.candidate.data_ranks() / shards, tp * shards);
+  const Party shard = collect.party(ranks.shards, ranks.stride);
+  const Party replica = collect.party(ranks.all / ranks.shards, ranks.stride * ranks.shards);
 
   const bool per_micro_batch = c.sharding.each_micro_batch;
   auto& waited = per_micro_batch ? q.waited : q.messages;
   auto& hidden = !c.overlap ? waited : per_micro_batch ? q.beside : q.beside_last_backward;
   if (const InBuckets partial = partial_gradients(c.layout); partial.buckets > 0) {
-    collect.sum(waited, collect.party(tp, 1), partial.buckets, g * partial.elements);
+    collect.sum(waited, collect.party(c.candidate.tp, 1), partial.buckets, g * partial.elements);
   }
-  if (shards > 1) {
+  if (ranks.shards > 1) {
     collect.scatter_sum(hidden, shard, buckets, g * numel);
-    collect.sum(waited, replica, buckets, g * numel / shards);
+    collect.sum(waited, replica, buckets, g * numel / ranks.shards);
   } else {
     collect.sum(hidden, replica, buckets, g * numel);
   }
   add_gathering(q, c, collect, shard);
+}
+
+/// Experts that have buffers of their own are nobody else's.
+void add_messages_of_experts(StageQuantities& q, const MessageContext& c,
+                             const Collector& collect) {
+  static const FlatLayout kNone;
+  if (c.experts.buckets.empty()) return;
+  const MessageContext apart{c.problem, c.candidate, c.part,      c.shape,   c.experts,
+                             kNone,     kNone,       c.transport, c.overlap, c.sharding};
+  add_data_messages(q, apart, collect, expert_ranks(c.candidate));
 }
 
 /// With a loss scale all ranks agree on whether a step is taken.
@@ -307,7 +329,8 @@ void add_messages(StageQuantities& stage, const MessageContext& context) {
   add_context_messages(stage, context, collect);
   add_expert_messages(stage, context, collect);
   add_pipeline_messages(stage, context, collect);
-  add_data_messages(stage, context, collect);
+  add_data_messages(stage, context, collect, data_ranks(context.candidate));
+  add_messages_of_experts(stage, context, collect);
   add_embedding_message(stage, context, collect);
   add_agreement_message(stage, context, collect);
 }

@@ -15,6 +15,7 @@ struct MessageContext {
   StepShape shape;
   const FlatLayout& layout;
   const FlatLayout& frozen;
+  const FlatLayout& experts;  ///< those that have buffers of their own
   Transport transport = Transport::gloo;
   bool overlap = true;
   Sharding sharding{};

@@ -32,6 +32,12 @@ std::string preset_meant(const std::vector<std::string>& presets, const std::str
   for (const std::string& preset : presets) {
     if (same_letters(model_origin(preset).hf_id, name)) return preset;
   }
+  // An owner may have renamed it: meta-llama/Meta-Llama-3.1-8B is meta-llama/Llama-3.1-8B today.
+  for (const std::string& preset : presets) {
+    const std::string id = model_origin(preset).hf_id;
+    const std::string owner = id.substr(0, id.find('/') + 1);
+    if (same_letters(owner + preset, name)) return preset;
+  }
   return "";
 }
 

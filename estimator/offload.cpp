@@ -64,7 +64,8 @@ Bytes fullest_host(const Problem& problem, const Candidate& candidate,
   const bool none = std::none_of(stages.begin(), stages.end(),
                                  [](const StageQuantities& s) { return s.offload.any(); });
   if (none) return {};
-  const int world = candidate.world(), per_node = std::max(1, problem.cluster.per_node);
+  const auto world = static_cast<int>(candidate.world());
+  const int per_node = std::max(1, problem.cluster.per_node);
   Bytes fullest;
   for (int first = 0; first < world; first += per_node) {
     Bytes held;

@@ -379,15 +379,16 @@ struct QuantityTable::Rows {
     q.postponed = row.postponed;
     q.recompute = row.recompute;
     q.head = row.head;
-    const double numel = static_cast<double>(sharding.buckets ? flat.shard_numel() : flat.numel);
-    q.step.bytes = numel * static_cast<double>(bytes_of(problem.workload.recipe.gradient));
+    const auto owned = static_cast<double>(flat.shard_numel() + both.experts.shard_numel());
+    const double whole = static_cast<double>(flat.numel + both.experts.numel);
+    q.step.bytes = (sharding.buckets ? owned : whole) *
+                   static_cast<double>(bytes_of(problem.workload.recipe.gradient));
     q.step.launches = 1;  // the flat gradient is zeroed
-    q.optimizer_bytes =
-        static_cast<double>(flat.shard_numel()) * optimizer_bytes_each(problem.workload);
-    q.optimizer_launches = static_cast<double>(flat.buckets.size());
+    q.optimizer_bytes = owned * optimizer_bytes_each(problem.workload);
+    q.optimizer_launches = static_cast<double>(flat.buckets.size() + both.experts.buckets.size());
     add_offload(q, {problem, traits, c, both, sharding});
     add_activations(q.offload, step.shape.activations, row.copies);
-    add_messages(q, {problem, c, part, step.shape, flat, both.frozen,
+    add_messages(q, {problem, c, part, step.shape, flat, both.frozen, both.experts,
                      traits.transport(problem.cluster.device.kind), traits.overlaps(c), sharding});
     return q;
   }

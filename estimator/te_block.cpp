@@ -40,8 +40,7 @@ Var TeBlock::forward(const Var& x, const BlockSpec& share) const {
   graph_.commit(attn_norm, {x});
   Var inner = x1;
   const Group mlp_norm = graph_.enter(share.moe && offloaded().mlp_norm, inner);
-  const Var y =
-      te_add(graph_, share.moe ? moe(inner, share, mlp_norm) : mlp(inner, share), x1, dropout);
+  Var y = te_add(graph_, share.moe ? moe(inner, share, mlp_norm) : mlp(inner, share), x1, dropout);
   graph_.commit(mlp_norm, {x1});
   return y;
 }

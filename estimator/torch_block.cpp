@@ -180,7 +180,7 @@ Var TorchBlock::feed_forward(const Var& normed) {
 }
 
 Var TorchBlock::inner(const Var& x, std::int64_t width) {
-  const Var gate = activation(product(x, s_.hidden, width));
+  Var gate = activation(product(x, s_.hidden, width));
   if (b_.mlp != MlpKind::gated) return gate;
   return mul(graph_, gate, product(x, s_.hidden, width));
 }

@@ -24,14 +24,14 @@ bool loads_on_host(const Problem& problem, const Candidate& candidate, Sharder s
   return sharder != Sharder::deepspeed || candidate.zero < 3;
 }
 
+}  // namespace
+
 /// DeepSpeed makes masters of what it is given, and of a frozen model nothing is updated.
 DType loaded_type(const Problem& problem, Sharder sharder) {
   const PrecisionRecipe& recipe = problem.workload.recipe;
   const bool narrow = sharder == Sharder::deepspeed || problem.model.lora.freezes();
   return narrow ? recipe.compute : updated_type(recipe);
 }
-
-}  // namespace
 
 /// Of FSDP's ranks the first one loads, as cpu_ram_efficient_loading has it. Sources:
 /// huggingface/transformers src/transformers/modeling_utils.py, from_pretrained @ v5.23.0;

@@ -15,15 +15,14 @@
 namespace planwright::targets::torchtitan {
 namespace {
 
-constexpr const char* kParallelize =
-    "pytorch/torchtitan torchtitan/models/llama3/infra/parallelize.py @ v0.2.2";
 constexpr const char* kModel =
     "pytorch/torchtitan torchtitan/models/llama3/model/model.py @ v0.2.2";
 constexpr const char* kCheckpoint =
     "pytorch/torchtitan torchtitan/distributed/activation_checkpoint.py @ v0.2.2";
 
 /// Embedding, each block, and norm with head are units, of which the last is not resharded after
-/// its forward, and every backward reduces: source: kParallelize, apply_fsdp and apply_ddp. AdamW
+/// its forward, and every backward reduces: source: torchtitan/models/llama3/infra/
+/// parallelize.py @ v0.2.2, apply_fsdp and apply_ddp. AdamW
 /// is fused: components/optimizer.py.
 constexpr TorchUse kUse{.fused_adamw = [](const Candidate&) { return true; },
                         .keeps_head = true,
