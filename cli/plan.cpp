@@ -37,12 +37,23 @@ std::size_t read_top(const Settings& settings) {
   return top == nullptr ? kTop : static_cast<std::size_t>(parse_count(*top, 1));
 }
 
+/// So many legal candidates take their time, some milliseconds each.
+constexpr std::size_t kMany = 5000;
+
+void tell_of_many(const search::Space& space, const Console& console) {
+  if (space.legal.size() < kMany) return;
+  console.story(fmt::format(
+      "{} candidates to be priced: fewer, and sooner, with an axis that is not free, as --cp 1",
+      space.legal.size()));
+}
+
 RankingReport make_report(const ManyCandidates& many, const Calibration& prior, std::size_t top,
-                          bool explain) {
+                          bool explain, const Console& console) {
   const Problem& problem = many.input.problem;
   const TargetTraits& traits = many.input.traits();
   RankingReport report;
   report.space = search::enumerate(problem, traits, many.space);
+  tell_of_many(report.space, console);
   const auto quantities = search::quantify(problem, traits, report.space);
   const estimator::Pricer pricer(problem, traits, prior);
   report.ranking = search::rank(report.space, quantities, pricer);
@@ -72,7 +83,7 @@ int run_plan(const Arguments& arguments) {
   console.warnings(many.input.warnings);
   const Calibration prior = read_prior(many.input, line.settings, Benchmark::if_known, console);
   const bool explain = line.settings.marked(Table::none, "explain-dropped");
-  const RankingReport report = make_report(many, prior, top, explain);
+  const RankingReport report = make_report(many, prior, top, explain, console);
 
   console.print(ranking_text(many.input.problem, report, console.result_paint()));
   Json json{{"schema", "planwright.plan/1"}};
