@@ -223,8 +223,11 @@ std::vector<double> doubting_weights(Residuals& residuals) {
 Vector solve(Residuals& residuals) {
   const std::vector<double> alike(residuals.weights.size(), 1.0);
   Mode mode = mode_from(residuals, alike);
-  Mode doubting = mode_from(residuals, doubting_weights(residuals));
-  if (surprise(residuals, doubting.x) < surprise(residuals, mode.x)) mode = std::move(doubting);
+  const std::vector<double> doubts = doubting_weights(residuals);
+  if (doubts != alike) {
+    Mode doubting = mode_from(residuals, doubts);
+    if (surprise(residuals, doubting.x) < surprise(residuals, mode.x)) mode = std::move(doubting);
+  }
   residuals.weights = mode.weights;
   return mode.x;
 }

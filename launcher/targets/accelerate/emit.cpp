@@ -168,9 +168,7 @@ void add_script_warnings(LaunchConfig& config, const EmitRequest& request) {
 void add_model_warnings(LaunchConfig& config, const EmitRequest& request) {
   const auto& [problem, c, evidence] = request.plan;
   if (!uses_fsdp(c) && engine_of(c) != Engine::deepspeed) {
-    const std::string type = torch_name(updated_type(problem.workload.recipe));
-    config.warnings.push_back(fmt::format(
-        "weights of {} are your script's to load: from_pretrained(dtype=torch.{})", type, type));
+    config.warnings.push_back(load_warning(problem, Sharder::none));
   }
   if (c.tp > 1) {
     config.warnings.push_back(fmt::format(

@@ -164,9 +164,7 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request) {
         "of TrainingArguments");
   }
   if (c.zero == 0) {
-    const std::string type = torch_name(loaded_type(problem, Sharder::none));
-    config.warnings.push_back(fmt::format(
-        "weights of {} are your script's to load: from_pretrained(dtype=torch.{})", type, type));
+    config.warnings.push_back(load_warning(problem, Sharder::none));
     if (const auto& format = problem.workload.serving.weights) {
       config.warnings.push_back(
           fmt::format("and so is their format {}: from_pretrained(quantization_config="

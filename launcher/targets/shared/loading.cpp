@@ -24,13 +24,19 @@ bool loads_on_host(const Problem& problem, const Candidate& candidate, Sharder s
   return sharder != Sharder::deepspeed || candidate.zero < 3;
 }
 
-}  // namespace
-
 /// DeepSpeed makes masters of what it is given, and of a frozen model nothing is updated.
 DType loaded_type(const Problem& problem, Sharder sharder) {
   const PrecisionRecipe& recipe = problem.workload.recipe;
   const bool narrow = sharder == Sharder::deepspeed || problem.model.lora.freezes();
   return narrow ? recipe.compute : updated_type(recipe);
+}
+
+}  // namespace
+
+std::string load_warning(const Problem& problem, Sharder sharder) {
+  const std::string type = torch_name(loaded_type(problem, sharder));
+  return fmt::format("weights of {} are your script's to load: from_pretrained(dtype=torch.{})",
+                     type, type);
 }
 
 /// Of FSDP's ranks the first one loads, as cpu_ram_efficient_loading has it. Sources:

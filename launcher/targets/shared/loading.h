@@ -11,8 +11,8 @@ namespace planwright::targets {
 /// What shards a model that from_pretrained has loaded.
 enum class Sharder { none, fsdp, deepspeed };
 
-/// The type that the script is to load weights in.
-DType loaded_type(const Problem& problem, Sharder sharder);
+/// Who loads them, and in which type.
+std::string load_warning(const Problem& problem, Sharder sharder);
 
 /// What loading takes of a node's memory: nothing where there is room for it.
 std::vector<std::string> loading_warnings(const Problem& problem, const Candidate& candidate,
