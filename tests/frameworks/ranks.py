@@ -27,7 +27,7 @@ def free_port():
 def environment(observer, folder, steps, extra):
     """Empty values are taken out."""
     own = {
-        "PYTHONPATH": str(observer),
+        "PYTHONPATH": str(pathlib.Path(observer).resolve()),
         "PLANWRIGHT_OBSERVER": str(folder),
         "PLANWRIGHT_OBSERVER_STEPS": str(steps or ""),
         "OMP_NUM_THREADS": "1",

@@ -8,6 +8,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "frameworks
 import ranks
 
 
+class WhatARankIsGiven(unittest.TestCase):
+    def test_it_finds_the_observer_from_any_folder(self):
+        place = pathlib.Path(ranks.environment("build/bin/observer", "reports", 4, {})["PYTHONPATH"])
+        self.assertEqual(place, pathlib.Path.cwd() / "build/bin/observer")
+
+
 def sleeper():
     return subprocess.Popen(["sleep", "60"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
