@@ -35,8 +35,8 @@ def told(planwright, schedule, micro_batches):
 def measured(observer, schedule, micro_batches):
     arguments = [schedule, SCHEDULES[schedule][1], 1, micro_batches, STEPS]
     run = ranks_of.run("stages.py", arguments, STAGES, observer, STEPS)
-    if run.codes != [0] * STAGES:
-        raise RuntimeError(f"{schedule}: ended with {run.codes}\n{run.output[0][-2000:]}")
+    if run.codes != [0] * STAGES or len(run.reports) != STAGES:
+        raise RuntimeError(f"{schedule}: ended with {run.codes}, {len(run.reports)} reports\n{run.output[0][-2000:]}")
     return [ranks_of.steps_of(lines)[STEADY - 1]["memory"]["peak"] for lines in run.reports]
 
 
