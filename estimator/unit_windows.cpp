@@ -25,7 +25,7 @@ std::vector<bool> kept_units(const StageStep& step, std::size_t units) {
       }
     }
   }
-  if (step.sharding.one_outer_unit) kept.front() = true;
+  if (step.sharding.one_outer_unit || step.sharding.joins_outer_units) kept.front() = true;
   // The head's backward follows its forward at once, but for the loss.
   const Sharding& sharding = step.sharding;
   kept.back() = sharding.copies_out &&
@@ -99,7 +99,7 @@ std::vector<UnitWindows> windows_of(const StageStep& step) {
       }
     }
   }
-  if (step.sharding.one_outer_unit) join_outer_units(units);
+  if (step.sharding.one_outer_unit || step.sharding.joins_outer_units) join_outer_units(units);
   return units;
 }
 
