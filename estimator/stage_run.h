@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,8 @@
 #include "estimator/unit_windows.h"
 
 /// How a stage's step runs: estimator/stage_script in the order of the built-in runtime and of
-/// Megatron, estimator/torch_stage_run in that of torch's stages.
+/// Megatron, estimator/torch_stage_run in that of torch's stages; what data parallelism does around
+/// units meanwhile: estimator/stage_units.
 namespace planwright::estimator {
 
 /// What becomes of inputs of blocks that are run again, around a turn.
@@ -34,6 +36,9 @@ struct Turn {
   int holds = 0;  ///< tensors like its input that are there from its backward to the last one
   InputCopies inputs{};
   bool stays = false;  ///< nothing of it is offloaded
+  /// With Sharding::ahead_elements: whose parameters are gathered at its beginning.
+  std::vector<const UnitWindows*> ahead{};
+  std::int64_t freed = 0;  ///< bytes of queued buckets that go when its own are complete
 
   bool looks_like(const Turn& other) const {
     const auto same = [](const UnitWindows* a, const UnitWindows* b) {
@@ -41,7 +46,8 @@ struct Turn {
     };
     return kind == other.kind && keeps_input == other.keeps_input && block == other.block &&
            same(own, other.own) && same(next, other.next) && holds == other.holds &&
-           inputs == other.inputs && stays == other.stays;
+           inputs == other.inputs && stays == other.stays && freed == other.freed &&
+           std::equal(ahead.begin(), ahead.end(), other.ahead.begin(), other.ahead.end(), same);
   }
 };
 
@@ -108,8 +114,15 @@ class StageRun {
   void send_inputs(const InputCopies& inputs);
   void plan_forward(int chunk);
   void plan_backward(int chunk);
-  static void link(std::vector<Turn>& turns);
+  void link(std::vector<Turn>& turns, std::size_t gathered) const;
+  void look_ahead(std::vector<Turn>& turns, std::size_t gathered) const;
+  std::size_t units_ahead(const std::vector<Turn>& turns, std::size_t from) const;
+  void queue_buckets(int chunk, std::vector<Turn>& turns);
 
+  /// Whose parameters are gathered while the unit before these turns is at work.
+  const UnitWindows* next_of(const std::vector<Turn>& turns) const {
+    return turns.empty() || s_.sharding.ahead_elements > 0 ? nullptr : turns.front().own;
+  }
   enum class Pass { forward, backward };
   void enter(const UnitWindows& own, const UnitWindows* next, Pass pass);
   std::int64_t buffer_bytes(const UnitWindows& unit, Pass pass) const;
@@ -131,8 +144,11 @@ class StageRun {
   /// What is reduced is a tensor of its own, whose size is the rank's part.
   bool grows_apart() const { return s_.sharding.reduced_apart && s_.sharding.each_micro_batch; }
   void run_backward(const Script& script, const UnitWindows* opens);
-  void complete(const UnitWindows& own);
+  /// `freed`: see Turn.
+  void complete(const UnitWindows& own, std::int64_t freed = 0);
+  void end_queue();
   void complete_flat(const UnitWindows& own);
+  void complete_queued(const UnitWindows& own, std::int64_t freed);
 
   void take(const Turn& turn);
   void take_all(const std::vector<Turn>& turns);
@@ -170,6 +186,11 @@ class StageRun {
   std::unique_ptr<const StepProgram> program_, later_program_, staying_program_;
   std::vector<UnitWindows> windows_;
   std::vector<std::vector<Turn>> forward_, backward_;  ///< of each chunk
+  /// Bytes of queued buckets that go when the embedding's are complete, and that are left then.
+  struct QueueEnd {
+    std::int64_t freed = 0, left = 0;
+  };
+  std::vector<QueueEnd> queue_ends_;  ///< of each chunk's backward
   Simulator simulator_;
   bool gathered_ahead_ = false;  ///< the coming unit's parameters are there
   std::int64_t buffered_ = 0;    ///< bytes of the buffer that a unit was gathered into

@@ -28,6 +28,8 @@ constexpr const char* kSchedules =
 constexpr const char* kGroups = "NVIDIA/Megatron-LM megatron/core/parallel_state.py @ core_v0.14.0";
 constexpr const char* kOptimizer =
     "NVIDIA/Megatron-LM megatron/core/optimizer/optimizer_config.py @ core_v0.14.0";
+constexpr const char* kFsdp =
+    "NVIDIA/Megatron-LM docs/user-guide/features/custom_fsdp.md @ core_v0.16.0";
 constexpr const char* kModuleOffload =
     "NVIDIA/Megatron-LM megatron/core/pipeline_parallel/fine_grained_activation_offload.py @ "
     "core_v0.16.0";
@@ -168,13 +170,30 @@ std::vector<Rule> expert_rules() {
   };
 }
 
+/// Megatron-FSDP, as far as these files have it.
+std::vector<Rule> fsdp_rules() {
+  return {
+      {"writes_fsdp_stages",
+       [](const Problem&, const Candidate& c) { return is_fsdp(c) && c.pp > 1; },
+       "these files have Megatron-FSDP, which is zero 2 and 3, for one stage: pp {pp}",
+       "use --pp 1, or --zero 1", kFsdp},
+      {"writes_fsdp_types",
+       [](const Problem& p, const Candidate& c) {
+         const Precision precision = p.workload.precision;
+         return is_fsdp(c) && precision != Precision::bf16 && precision != Precision::fp16;
+       },
+       "these files have Megatron-FSDP, which is zero 2 and 3, for weights of 16 bits: precision "
+       "{precision}",
+       "use --precision bf16, or --zero 1", kFsdp},
+      {"writes_fsdp_offload",
+       [](const Problem&, const Candidate& c) { return is_fsdp(c) && c.offload != Offload{}; },
+       "these files have Megatron-FSDP, which is zero 2 and 3, without offload {offload}",
+       "use --offload none, or --zero 1", kFsdp},
+  };
+}
+
 std::vector<Rule> data_rules() {
   return {
-      {"zero_in_files", [](const Problem&, const Candidate& c) { return c.zero > 1; },
-       "these files have Megatron-LM's distributed optimizer, which is zero 1, and no "
-       "Megatron-FSDP:"
-       " zero {zero}",
-       "use --zero 0 or 1, or target fsdp, torchtitan, accelerate or deepspeed", kArguments},
       {"replicas_of_shards",
        [](const Problem&, const Candidate& c) {
          const int ranks = c.dp * c.cp;
@@ -303,35 +322,40 @@ std::vector<Rule> kernel_rules() {
 
 }  // namespace
 
+bool is_fsdp(const Candidate& candidate) { return candidate.zero >= 2; }
+
 bool overlaps(const Candidate& candidate) {
-  return knob_value(candidate, emitted_knobs(), kOverlapKnob) == "on";
+  return is_fsdp(candidate) || knob_value(candidate, emitted_knobs(), kOverlapKnob) == "on";
 }
 
 std::vector<Knob> emitted_knobs() {
-  return {{kOverlapKnob,
-           {"on", "off"},
-           "whether data ranks reduce gradients, and gather weights, beside the passes"},
-          {kExchangeKnob,
-           {"p2p", "a2a"},
-           "how ranks that have a part of a sequence each attend to all of it"},
-          {kDeterministicKnob,
-           {"off", "on"},
-           "whether only kernels are used whose results are the same in every run"},
-          {kSumsKnob,
-           {"on", "off"},
-           "whether products add weights' gradients to the buffer by themselves"},
-          {kDispatcherKnob,
-           {"alltoall", "allgather"},
-           "whether ranks of experts get the tokens for their experts, or all"},
-          {kGroupsKnob, {"on", "off"}, "whether products of several experts are one kernel"},
-          {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"},
-          {kCoreKnob, {"0.14", "0.16"}, "the oldest Megatron Core that the files are for"},
-          {kFp8RecipeKnob,
-           {"delayed", "tensorwise", "blockwise", "mxfp8"},
-           "what scales products in 8 bits have, where --precision fp8 asks for them"},
-          {kFp8WeightsKnob,
-           {"off", "on"},
-           "whether weights of such products are kept, and gathered, in 8 bits only"}};
+  return {
+      {kOverlapKnob,
+       {"on", "off"},
+       "whether data ranks reduce gradients, and gather weights, beside the passes; with zero 2 "
+       "and 3 always"},
+      {kExchangeKnob,
+       {"p2p", "a2a"},
+       "how ranks that have a part of a sequence each attend to all of it"},
+      {kDeterministicKnob,
+       {"off", "on"},
+       "whether only kernels are used whose results are the same in every run"},
+      {kSumsKnob,
+       {"on", "off"},
+       "whether products add weights' gradients to the buffer by themselves; with zero 2 and 3 "
+       "never"},
+      {kDispatcherKnob,
+       {"alltoall", "allgather"},
+       "whether ranks of experts get the tokens for their experts, or all"},
+      {kGroupsKnob, {"on", "off"}, "whether products of several experts are one kernel"},
+      {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"},
+      {kCoreKnob, {"0.14", "0.16"}, "the oldest Megatron Core that the files are for"},
+      {kFp8RecipeKnob,
+       {"delayed", "tensorwise", "blockwise", "mxfp8"},
+       "what scales products in 8 bits have, where --precision fp8 asks for them"},
+      {kFp8WeightsKnob,
+       {"off", "on"},
+       "whether weights of such products are kept, and gathered, in 8 bits only"}};
 }
 
 TeModules te_modules(const Candidate& candidate) {
@@ -340,7 +364,7 @@ TeModules te_modules(const Candidate& candidate) {
     return knob_value(candidate, kKnobs, knob) == value;
   };
   return {.deterministic = is(kDeterministicKnob, "on"),
-          .sums_wgrad = is(kSumsKnob, "on"),
+          .sums_wgrad = is(kSumsKnob, "on") && !is_fsdp(candidate),
           .groups_experts = is(kGroupsKnob, "on"),
           .gathers_tokens = is(kDispatcherKnob, "allgather"),
           .gets_masks = is(kMasksKnob, "on"),
@@ -384,6 +408,7 @@ std::vector<Rule> emit_rules() {
        sequence_rules(),
        expert_rules(),
        data_rules(),
+       fsdp_rules(),
        offload_rules(),
        recompute_rules_of_files()});
 }

@@ -54,6 +54,7 @@ HfModules modules(const Problem& problem, const Candidate& c) {
 Sharding sharding(const Problem& problem, const Candidate& c) {
   Sharding s = torch_sharding(kUse, problem, c);
   s.joins_outer_units = s.copies_out && s.gathering == Gathering::each_use && joins_outer_units(c);
+  if (s.joins_outer_units) s.keeps_head = false;  // the whole unit stays
   s.streams_apart = on_gpus(problem) && s.by_unit;
   return s;
 }
