@@ -320,7 +320,6 @@ void put_axes(RowCells& cells, const Layout& layout, Settings& settings) {
   word("attention", cells.flag("flash") ? "flash" : "eager", "flash");
   if (const auto loss = cells.usual("loss")) word("loss", loss->text, "loss");
   put_expert_ranks(cells, layout, settings);
-  if (cells.row().flag("compile").value_or(false)) cells.assume("compile changes nothing");
 }
 
 /// Of one stage nothing need be assumed.
@@ -347,6 +346,18 @@ void add_fp8_knobs(RowCells& cells, const TargetTraits& traits,
   }
 }
 
+/// What is compiled, where that changes what the target keeps.
+void add_compiled(RowCells& cells, const TargetTraits& traits,
+                  std::map<std::string, std::string>& knobs) {
+  const bool known = std::any_of(traits.knobs.begin(), traits.knobs.end(),
+                                 [](const Knob& knob) { return knob.name == "compile"; });
+  if (known) {
+    if (const auto compiled = cells.setting("compile")) knobs["compile"] = compiled->text;
+  } else if (cells.row().flag("compile").value_or(false)) {
+    cells.assume("compile changes nothing");
+  }
+}
+
 /// Those of the framework's name, of its version, and of the types.
 void put_knobs(RowCells& cells, const TargetTraits& traits, Settings& settings) {
   std::map<std::string, std::string> knobs = named_knobs(cells);
@@ -355,6 +366,7 @@ void put_knobs(RowCells& cells, const TargetTraits& traits, Settings& settings) 
   }
   for (auto& [name, value] : version_knobs(cells, traits.knobs)) knobs[name] = value;
   add_fp8_knobs(cells, traits, knobs);
+  add_compiled(cells, traits, knobs);
   if (settings.find(Table::job, "state-dtype") != nullptr) knobs["autocast"] = "off";
   const std::string& kernels = cells.row().text("kernels");
   if (!kernels.empty()) {

@@ -5,6 +5,14 @@
 #include "estimator/page_locked.h"
 
 namespace planwright::estimator {
+namespace {
+
+/// What an allocator has taken and not handed out is no part of a peak.
+std::int64_t allocated(Account account, std::int64_t bytes) {
+  return account == Account::fragmentation ? 0 : bytes;
+}
+
+}  // namespace
 
 Script& Script::make(const Tensor& tensor) {
   events_.push_back({Event::Kind::make, tensor.name, tensor.account, tensor.bytes, false});
@@ -63,7 +71,7 @@ void Simulator::skip(const Ledger& before, const HostCopies& copies_before, std:
   total_ = 0;
   for (std::size_t i = 0; i < live_.bytes.size(); ++i) {
     live_.bytes[i] += (live_.bytes[i] - before.bytes[i]) * rounds;
-    total_ += live_.bytes[i].value;
+    total_ += allocated(static_cast<Account>(i), live_.bytes[i].value);
   }
 }
 
@@ -71,14 +79,14 @@ void Simulator::step(const Event& event) {
   switch (event.kind) {
     case Event::Kind::make:
       live_[event.account] += Bytes{event.bytes};
-      total_ += event.bytes;
+      total_ += allocated(event.account, event.bytes);
       if (timeline_ != nullptr && event.bytes > 0) {
         timeline_->push_back({event.name, phase_, event.account, event.bytes, total_});
       }
       return look(0, false);
     case Event::Kind::drop:
       live_[event.account] -= Bytes{event.bytes};
-      total_ -= event.bytes;
+      total_ -= allocated(event.account, event.bytes);
       return;
     case Event::Kind::into:
       return;

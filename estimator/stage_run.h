@@ -127,7 +127,10 @@ class StageRun {
   void enter(const UnitWindows& own, const UnitWindows* next, Pass pass);
   std::int64_t buffer_bytes(const UnitWindows& unit, Pass pass) const;
   void copy_out(const UnitWindows& own, const UnitWindows* next, Pass pass);
-  void drop_buffer() { drop(buffer(std::exchange(buffered_, 0))); }
+  void drop_buffer() { drop_apart(buffer(std::exchange(buffered_, 0))); }
+  void take_streams();
+  void make_apart(const Tensor& tensor);
+  void drop_apart(const Tensor& tensor);
   void gather(const UnitWindows& unit, Pass pass);
   void leave(const UnitWindows& own);
   void release(const UnitWindows& own);
@@ -174,6 +177,7 @@ class StageRun {
 
   static Tensor parameters(std::int64_t bytes) { return {"gathered", bytes, Account::parameters}; }
   static Tensor buffer(std::int64_t bytes) { return {"buffer", bytes, Account::communication}; }
+  static Tensor idle(std::int64_t bytes) { return {"idle", bytes, Account::fragmentation}; }
   static Tensor gradients(std::int64_t bytes) { return {"bucket", bytes, Account::gradients}; }
   void make(const Tensor& tensor) { simulator_.run(Script().make(tensor)); }
   void drop(const Tensor& tensor) { simulator_.run(Script().drop(tensor)); }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -332,6 +331,7 @@ void StageRun::run_in_turn() {
 void StageRun::run() {
   simulator_.enter(Phase::forward);
   simulator_.run(program_->resident(s_.part));
+  take_streams();
   if (s_.shape.torch_stages) {
     run_torch_stages();
   } else if (s_.schedule == Schedule::gpipe) {

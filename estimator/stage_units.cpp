@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <numeric>
@@ -89,7 +90,7 @@ std::int64_t StageRun::buffer_bytes(const UnitWindows& unit, Pass pass) const {
 void StageRun::copy_out(const UnitWindows& own, const UnitWindows* next, Pass pass) {
   const std::int64_t bytes = buffer_bytes(own, pass);
   if (!gathered_ahead_) {
-    make(buffer(bytes));
+    make_apart(buffer(bytes));
     drop_buffer();
     buffered_ = bytes;
   }
@@ -100,7 +101,34 @@ void StageRun::copy_out(const UnitWindows& own, const UnitWindows* next, Pass pa
   gathered_ahead_ = s_.overlap && next != nullptr;
   if (!gathered_ahead_) return;
   buffered_ = buffer_bytes(*next, pass);
-  make(buffer(buffered_));
+  make_apart(buffer(buffered_));
+}
+
+/// What streams of their own have at most: all reduced gradients, and in a forward the buffers of a
+/// unit and of the one before. The allocator keeps blocks by stream, and reduced gradients that
+/// zero_grad has dropped stay there until the next backward. Sources: pytorch torch/distributed/
+/// fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather and foreach_reduce, and
+/// c10/cuda/CUDACachingAllocator.cpp, get_free_block @ v2.11.0.
+void StageRun::take_streams() {
+  if (!s_.sharding.streams_apart) return;
+  std::int64_t reduced = 0, buffers = 0, before = 0;
+  for (const UnitWindows& unit : windows_) {
+    if (grows_apart()) reduced += unit.growing;
+    const std::int64_t own = s_.sharding.copies_out ? buffer_bytes(unit, Pass::forward) : 0;
+    buffers = std::max(buffers, before + own);
+    before = own;
+  }
+  make(idle(reduced + buffers));
+}
+
+void StageRun::make_apart(const Tensor& tensor) {
+  if (s_.sharding.streams_apart) drop(idle(tensor.bytes));
+  make(tensor);
+}
+
+void StageRun::drop_apart(const Tensor& tensor) {
+  drop(tensor);
+  if (s_.sharding.streams_apart) make(idle(tensor.bytes));
 }
 
 void StageRun::gather(const UnitWindows& unit, Pass pass) {
@@ -135,6 +163,7 @@ Script StageRun::with_gradients(Script& (Script::*event)(const Tensor&)) const {
 /// Later backwards add to what the first one makes, and what is reduced apart goes then.
 void StageRun::grow(const UnitWindows& own) {
   if (grown() && !grows_apart()) return;
+  if (!grown() && grows_apart()) return make_apart(gradients(own.growing));
   make(gradients(own.growing));
   if (grown()) drop(gradients(own.growing));
 }

@@ -8,6 +8,36 @@ namespace planwright::estimator {
 
 using namespace tape;
 
+namespace {
+
+/// Source: torchtitan models/norms.py, RMSNorm @ 9dec370; with the same operators torch's own
+/// before its kernel: aten/src/ATen/native/layer_norm.cpp, rms_norm @ v2.8.0.
+Var composed_rms_norm(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows) {
+  Var wide;
+  {
+    const Var in = to(graph, x, DType::fp32);
+    const Var variance = mean(graph, square(graph, in), rows);
+    const Var root = rsqrt(graph, add(graph, variance, Var{1, DType::fp32}));
+    wide = mul(graph, in, root);
+  }
+  const Var narrow = to(graph, std::exchange(wide, {}), x.type);
+  return mul(graph, weight, narrow);
+}
+
+/// The compiler's kernel for activation and product, whose backward makes both again. Source:
+/// pytorch torch/_functorch/partitioners.py, min_cut_rematerialization_partition @ v2.11.0.
+Var compiled_gate(Graph& graph, const Var& gate, const Var& up) {
+  Var y = graph.like("gated", gate);
+  graph.join({gate, up}, {&y},
+             [&graph, kept_gate = saved(gate), kept_up = saved(up)](const std::vector<Var>&) {
+               Var d_gate = graph.like("d_gate", kept_gate);
+               return std::vector{std::move(d_gate), graph.like("d_up", kept_up)};
+             });
+  return y;
+}
+
+}  // namespace
+
 void pass_on(Graph& graph, const StepShape& s, int results) {
   if (!s.saves_ops) return;
   graph.gradients ? graph.reuse_next(results) : graph.keep_next(results);
@@ -59,16 +89,24 @@ Var TorchBlock::forward(const Var& x) {
 Var TorchBlock::norm(const Var& x, std::int64_t width) const {
   const std::int64_t rows = x.elements / width;
   const Weight weight{width, m_.norms};
-  return b_.norm == NormKind::rms_norm ? rms_norm(graph_, x, weight, rows)
-                                       : layer_norm(graph_, x, weight, rows);
+  if (b_.norm != NormKind::rms_norm) return layer_norm(graph_, x, weight, rows);
+  const bool composed = m_.composed_norms && !m_.compiled_blocks;
+  return composed ? composed_rms_norm(graph_, x, weight, rows) : rms_norm(graph_, x, weight, rows);
 }
 
-/// Recomputation of single operators saves every other product. Source: torchtitan
-/// distributed/activation_checkpoint.py, _apply_op_sac @ v0.2.2.
-Var TorchBlock::product(const Var& x, std::int64_t inputs, std::int64_t outputs) {
+/// Recomputation of single operators saves every other product, which the compiler leaves out where
+/// no backward has use for it. Sources: torchtitan distributed/activation_checkpoint.py,
+/// _apply_op_sac @ v0.2.2; pytorch torch/_functorch/partitioners.py,
+/// min_cut_rematerialization_partition @ v2.11.0.
+void TorchBlock::count_product(Use use) {
+  const bool kept = ++products_ % 2 == 1;
+  if (kept && !(m_.compiled_blocks && use == Use::nothing)) pass_on(graph_, s_, 1);
+}
+
+Var TorchBlock::product(const Var& x, std::int64_t inputs, std::int64_t outputs, Use use) {
   const DType compute = m_.autocast ? s_.compute : m_.weights;
   const Var input = to(graph_, x, compute);
-  if (++products_ % 2 == 1) pass_on(graph_, s_, 1);
+  count_product(use);
   const Matrix matrix{{inputs * outputs, m_.weights}, compute};
   return s_.product == DType::fp8 ? float8_linear(graph_, input, matrix, s_.tokens())
                                   : linear(graph_, input, matrix, s_.tokens());
@@ -176,10 +214,15 @@ Var TorchBlock::attend(const Var& q, const Var& k, const Var& v) const {
 
 Var TorchBlock::feed_forward(const Var& normed) {
   const Var x = group_.gather(normed);
-  return group_.reduce(product(inner(x, b_.ffn), b_.ffn, s_.hidden), true);
+  const bool saves = !m_.compiled_blocks;
+  return group_.reduce(product(inner(x, b_.ffn), b_.ffn, s_.hidden, Use::nothing), saves);
 }
 
 Var TorchBlock::inner(const Var& x, std::int64_t width) {
+  if (m_.compiled_blocks && b_.mlp == MlpKind::gated) {
+    const Var gate = product(x, s_.hidden, width);
+    return compiled_gate(graph_, gate, product(x, s_.hidden, width));
+  }
   Var gate = activation(product(x, s_.hidden, width));
   if (b_.mlp != MlpKind::gated) return gate;
   return mul(graph_, gate, product(x, s_.hidden, width));

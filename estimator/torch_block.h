@@ -47,7 +47,11 @@ class TorchBlock {
  private:
   using Var = tape::Var;
 
-  Var product(const Var& x, std::int64_t inputs, std::int64_t outputs);
+  /// What the backward asks of a product's result.
+  enum class Use { something, nothing };
+
+  Var product(const Var& x, std::int64_t inputs, std::int64_t outputs, Use use = Use::something);
+  void count_product(Use use);
   Var attention(const Var& normed);
   Var latent_attention(const Var& normed);
   std::vector<Var> looked_up(std::int64_t width) const;
@@ -57,8 +61,11 @@ class TorchBlock {
   Var feed_forward(const Var& normed);
   Var inner(const Var& x, std::int64_t width);
   Var moe(const Var& normed);
-  Var routed(const Var& x);
-  Var experts(const Var& rows);
+  Var scores(const Var& x);
+  Var exchanged(const Var& rows) const;
+  Var experts(const Var& sorted);
+  Var grouped(const Var& rows, std::int64_t padded) const;
+  Var one_by_one(const Var& rows);
   Var activation(const Var& x) const;
 
   tape::Graph& graph_;

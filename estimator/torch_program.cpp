@@ -31,8 +31,13 @@ Var spread_cross_entropy(Graph& graph, const Var& logits) {
   return loss;
 }
 
-/// cross_entropy_loss.
+/// cross_entropy_loss. Compiled it is a kernel forwards, which leaves sums of each row, and one
+/// backwards, both of the logits as they are. Source: pytorch torch/_inductor/ir.py, which has
+/// element-wise operators in the kernels that use them @ v2.11.0.
 Var loss_of(Graph& graph, const StepShape& s, const Var& logits) {
+  if (s.modules.compiled_loss && s.tp == 1) {
+    return flash_cross_entropy(graph, logits, s.tokens());
+  }
   const Var wide = to(graph, logits, DType::fp32);
   return s.tp > 1 ? spread_cross_entropy(graph, wide) : cross_entropy(graph, wide);
 }
@@ -76,6 +81,25 @@ Var TorchProgram::logits(Graph& graph, const Var& normed) const {
   return linear(graph, TensorGroup(graph, shape_).gather(normed), head, shape_.tokens());
 }
 
+Tensor TorchProgram::held_logits() const {
+  return {"held logits", bytes_of(DType::fp32) * shape_.tokens() * shape_.vocab, Account::logits};
+}
+
+Script TorchProgram::resident(const ModelPart& part) const {
+  Script script;
+  const bool holds = part.last && shape_.modules.held_logits && !shape_.torch_stages;
+  return holds ? script.make(held_logits()) : script;
+}
+
+/// The model's own cast, whose result takes the place of the last step's in the loop that called
+/// it. Source: torchtitan train.py and torchtrain/models/llama/model.py @ 83c879f18.
+void TorchProgram::hold(Graph& graph, Script& script, Var& logits) const {
+  Var wide = to(graph, logits, DType::fp32);
+  logits = std::move(wide);
+  Graph::keep(logits);
+  script.drop(held_logits());
+}
+
 /// In stages the logits are a stage's output, which is held until its backward has ended.
 StepProgram::Head TorchProgram::head(const BlockSpec& last, bool in_two) const {
   Head head;
@@ -91,8 +115,9 @@ StepProgram::Head TorchProgram::head(const BlockSpec& last, bool in_two) const {
   Var normed = TorchBlock(graph, shape_, last).norm(std::exchange(x, {}), shape_.hidden);
   graph.record(chunk.forward);
   Var pred = logits(graph, std::exchange(normed, {}));
-  graph.record(chunk.loss);
   graph.account = Account::logits;
+  if (shape_.modules.held_logits && !shape_.torch_stages) hold(graph, chunk.forward, pred);
+  graph.record(chunk.loss);
   Var loss = loss_of(graph, shape_, pred);
   if (!shape_.torch_stages) pred = {};
   graph.record(chunk.backward);

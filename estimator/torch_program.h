@@ -6,7 +6,7 @@ namespace planwright::estimator {
 
 /// A model out of torch's own modules under autograd, with torch's non-reentrant checkpoint around
 /// each block: estimator/torch_block, and a loss whose caller lets go of the logits before
-/// backward. Source: torchtitan train.py and components/loss.py @ v0.2.2.
+/// backward, or holds them. Source: torchtitan train.py and components/loss.py @ v0.2.2.
 class TorchProgram : public TapeProgram {
  public:
   using TapeProgram::TapeProgram;
@@ -18,6 +18,7 @@ class TorchProgram : public TapeProgram {
   Script embedding_backward() const override;
   Head head(const BlockSpec& last) const override { return head(last, false); }
   Head head_in_two(const BlockSpec& last) const override { return head(last, true); }
+  Script resident(const ModelPart& part) const override;
   bool makes_gradients() const override { return true; }
 
  private:
@@ -26,6 +27,8 @@ class TorchProgram : public TapeProgram {
   DType stream() const override { return shape_.modules.stream; }
   bool holds_output() const override { return false; }
   Var logits(Graph& graph, const Var& normed) const;
+  Tensor held_logits() const;
+  void hold(Graph& graph, Script& script, Var& logits) const;
 };
 
 }  // namespace planwright::estimator

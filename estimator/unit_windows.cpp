@@ -25,7 +25,8 @@ std::vector<bool> kept_units(const StageStep& step, std::size_t units) {
       }
     }
   }
-  if (step.sharding.one_outer_unit || step.sharding.keeps_outer) kept.front() = true;
+  const bool joined = step.sharding.one_outer_unit || step.sharding.joins_outer_units;
+  if (joined || step.sharding.keeps_outer) kept.front() = true;
   // The head's backward follows its forward at once, but for the loss.
   const Sharding& sharding = step.sharding;
   kept.back() = sharding.copies_out &&
@@ -107,7 +108,7 @@ std::vector<UnitWindows> windows_of(const StageStep& step) {
     }
   }
   if (step.sharding.keeps_outer) keep_outer_units(units);
-  if (step.sharding.one_outer_unit) join_outer_units(units);
+  if (step.sharding.one_outer_unit || step.sharding.joins_outer_units) join_outer_units(units);
   return units;
 }
 

@@ -55,6 +55,13 @@ struct HfModules {
   bool unpacks_through_half = false;  ///< fp16, whatever is computed in
   bool capped_logits = false;         ///< they go through a tanh
 
+  // Of torchtitan's modules.
+  bool held_logits = false;      ///< in fp32, from a forward to the next one's
+  bool composed_norms = false;   ///< out of torch's operators, in fp32
+  bool weighed_rows = false;     ///< experts' results are weighed before each token's are summed
+  bool keeps_exchanged = false;  ///< recomputation of single operators saves what experts exchange
+  bool compiled_blocks = false, compiled_loss = false;
+
   auto operator<=>(const HfModules&) const = default;
 };
 

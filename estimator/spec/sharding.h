@@ -54,6 +54,11 @@ struct Sharding {
   /// The embedding is a unit with the final norm and the head, which is gathered from the first
   /// forward to the last backward.
   bool one_outer_unit = false;
+  /// The same with weights of their own, which are one bucket.
+  bool joins_outer_units = false;
+  /// Reduced gradients, and buffers that units are gathered into, are made on streams of their own:
+  /// what the allocator has taken for those serves nothing else.
+  bool streams_apart = false;
   /// Blocks hold their input and its gradient until the last backward has ended.
   bool holds_inputs = false;
 

@@ -72,6 +72,24 @@ const Decided kDecided[] = {
 INSTANTIATE_TEST_SUITE_P(Rows, DecidedKnobs, ::testing::ValuesIn(kDecided),
                          [](const auto& each) { return each.param.name; });
 
+/// Commits are told by their day.
+TEST(RowVersions, DecideWhatATargetsCodeWas) {
+  const std::vector<Knob> knobs{{"torchtitan", {"0.2.2", "2025-09"}, ""}};
+  const auto decided = [&](const Cells& cells) {
+    const MeasuredRow row = row_of(cells);
+    cli::RowCells read(row, "torchtitan");
+    const Knobs found = cli::version_knobs(read, knobs);
+    return found.empty() ? "" : found.front().second;
+  };
+  EXPECT_EQ(decided({{"source_version", "83c879f18, 2024-03-28"}}), "2024-03");
+  EXPECT_EQ(decided({{"source_version", "torchtitan 9dec370, torch 1963fc8, 2024-12"}}), "2024-06");
+  EXPECT_EQ(decided({{"source_version", "torchtitan e7c0cae, 2025-06"}}), "2025-04");
+  EXPECT_EQ(decided({{"source_version", "f738a03bf, 2025-08-22"}}), "2025-07");
+  EXPECT_EQ(decided({{"source_version", "c4e229115, 2025-09-06"}}), "2025-09");
+  EXPECT_EQ(decided({{"framework", "torchtitan"}, {"framework_version", "0.2.2"}}), "0.2.2");
+  EXPECT_EQ(decided({{"framework", "torchtitan"}, {"framework_version", "0.1.0"}}), "2025-04");
+}
+
 TEST(RowVersions, SayWhichDayTheyAreAssumedOf) {
   const MeasuredRow row = row_of({{"source_version", "2024-11-29"}});
   cli::RowCells cells(row, "hf-trainer");

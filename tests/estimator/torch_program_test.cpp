@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "tests/support/net_bytes.h"
 
@@ -108,6 +109,40 @@ TEST(TorchProgram, KeepsEveryOtherProductAndAttention) {
   }
 }
 
+/// The last product's result, and what is scattered of it, are what no backward asks for: the
+/// compiler's operators save neither, and of SwiGLU not its activation. With torch 2.11.0 on a CPU
+/// saved_tensors_hooks tell as many of a compiled block.
+TEST(TorchProgram, LeavesToTheCompilerWhatNoBackwardAsksFor) {
+  const auto kept = [](const Case& is, bool compiled, Turn turn) {
+    StepShape s = shape_of(is);
+    s.modules.compiled_blocks = compiled;
+    return net(TorchProgram(s).block(turn, true, block_of(is)));
+  };
+  for (const Case& is : cases(true)) {
+    const std::int64_t scattered = is.sp ? 2 * kHidden / is.tp : 0;
+    EXPECT_EQ(kept(is, false, Turn::forward_dropped) - kept(is, true, Turn::forward_dropped),
+              kTokens * (2 * kHidden + scattered))
+        << is.tp << is.sp << is.kv_heads;
+  }
+  for (const Case& is : cases(false)) {
+    EXPECT_EQ(kept(is, false, Turn::forward_kept) - kept(is, true, Turn::forward_kept),
+              kTokens * 2 * is.ffn());
+  }
+}
+
+/// Twice what goes in, in 4 bytes, with the root, and what has been narrowed; the input itself is
+/// nobody's any more.
+TEST(TorchProgram, ComposesNorms) {
+  StepShape s = shape_of({});
+  s.modules.composed_norms = true;
+  const TorchProgram composed(s);
+  const auto kept = [&](const TorchProgram& program) {
+    return net(program.block(Turn::forward_kept, true, block_of({})));
+  };
+  EXPECT_EQ(kept(composed) - kept(TorchProgram(shape_of({}))),
+            kTokens * 2 * (4 * kHidden + 4 * kHidden + 2 * kHidden - 2 * kHidden));
+}
+
 /// What is left of a micro-batch of two blocks.
 std::int64_t left(const StepShape& shape, const BlockSpec& block, bool recompute) {
   const TorchProgram program(shape);
@@ -191,6 +226,31 @@ TEST(TorchProgram, LogitsOfEachStepOfTheLoss) {
   EXPECT_EQ(peaks({}), (std::pair<std::int64_t, std::int64_t>{2 + 4 + 4, 4 + 4 + 4}));
   EXPECT_EQ(peaks({kHeads, 2, true}),
             (std::pair<std::int64_t, std::int64_t>{2 + 4 + 4 + 4, 4 + 4 + 4 + 4}));
+}
+
+/// Compiled, the loss reads narrow logits twice, and its gradient is as wide. Held, wide ones of an
+/// earlier step are there until the new ones are, which stay.
+TEST(TorchProgram, LogitsOfOtherLosses) {
+  constexpr std::int64_t kLogits = kTokens * kVocab;
+  const auto peak = [](const StepShape& s, const char* until) {
+    const TorchProgram program(s);
+    ModelPart part;
+    part.last = true;
+    const StepProgram::Head head = program.head(block_of({}));
+    Script all = program.resident(part);
+    all.append(head.chunks.front().forward).append(head.chunks.front().loss);
+    if (std::string_view(until) == "backward") all.append(head.chunks.front().backward);
+    return most(all, Account::logits) / kLogits;
+  };
+  StepShape s = shape_of({});
+  s.modules.compiled_loss = true;
+  EXPECT_EQ(peak(s, "loss"), 2);
+  EXPECT_EQ(peak(s, "backward"), 2 + 2);
+  s = shape_of({});
+  s.modules.held_logits = true;
+  EXPECT_EQ(peak(s, "loss"), 4 + 2 + 4);
+  EXPECT_EQ(peak(s, "backward"), 4 + 4 + 4 + 4);
+  EXPECT_EQ(left(s, block_of({}), false), 0);
 }
 
 /// Two bytes each: what three products, attention's output, the two norms and the two products that
@@ -283,6 +343,46 @@ TEST(TorchProgram, KeepsRowsOfExperts) {
   }
   const StepShape s = shape_of({});
   EXPECT_EQ(kept(s, experts_of(32)), kept(s, experts_of(0)) + 2 * kTokens * 4 * 32);
+}
+
+/// Results that are weighed are kept in 4 bytes as they are, by scores that are sorted and chosen.
+TEST(TorchProgram, KeepsWeighedRowsOfExperts) {
+  const auto kept = [](bool weighed) {
+    StepShape s = shape_of({});
+    s.modules.weighed_rows = weighed;
+    return net(TorchProgram(s).block(Turn::forward_kept, true, experts_of(32)));
+  };
+  EXPECT_EQ(kept(true), kept(false));
+}
+
+/// Of eight products wq, wkv_b, the router's and the shared experts' third are saved, of 2 bytes;
+/// of what is exchanged all or nothing, of rows that are a token's as often as it has experts.
+TEST(TorchProgram, SavesProductsBesideExperts) {
+  BlockSpec block = experts_of(32);
+  block.latent =
+      LatentSpec{.kv_rank = 24, .q_rank = 0, .nope_dim = 8, .rope_dim = 8, .value_dim = 12};
+  StepShape s = shape_of({.saves_ops = true});
+  s.ep = 2;
+  const auto kept = [&] { return net(TorchProgram(s).block(Turn::forward_dropped, true, block)); };
+  const std::int64_t products = kHeads * 16 + kHeads * 20 + kExperts + 32;
+  const std::int64_t attention = 2 * kHeads * 12 + 4 * kHeads;
+  EXPECT_EQ(kept(), kTokens * (2 * products + attention + 2 * kHidden));
+  s.modules.keeps_exchanged = true;
+  EXPECT_EQ(kept(), kTokens * (2 * products + attention + 2 * kHidden + 2 * 2 * kTopK * kHidden));
+}
+
+/// Without a kernel for all experts every other product of each is saved: of two experts, of which
+/// the first begins behind an odd number of products.
+TEST(TorchProgram, MultipliesExpertsOneByOne) {
+  StepShape s = shape_of({.saves_ops = true});
+  s.ep = 2;
+  const auto kept = [&](double capability) {
+    s.capability = capability;
+    return net(TorchProgram(s).block(Turn::forward_dropped, true, experts_of(0)));
+  };
+  const std::int64_t rows = kTokens * kTopK / 2 + 8;  // of each expert, padded
+  EXPECT_EQ(kept(8) - kept(9), 2 * rows * (kExpertFfn + (kExpertFfn + kHidden)));
+  EXPECT_EQ(left(s, experts_of(32), true), 0);
 }
 
 TEST(TorchProgram, LeavesNothingOfRingsAndExperts) {

@@ -199,6 +199,24 @@ TEST(TorchtitanEmit, RegistersAModelThatIsNotShipped) {
   EXPECT_NE(text_of(emit(asked), "planwright_model.py").find("Qwen3ModelArgs"), std::string::npos);
 }
 
+/// Of the two components both are compiled where none is named.
+TEST(TorchtitanEmit, WritesWhatIsCompiled) {
+  const auto section = [](const char* value) {
+    auto asked = request("0.2.2");
+    asked.plan.candidate.knobs = {{"compile", value}};
+    return *table(emit(asked))["compile"].as_table();
+  };
+  for (const char* value : {"loss", "blocks", "on"}) {
+    EXPECT_EQ(section(value)["enable"].value<bool>(), true) << value;
+  }
+  EXPECT_EQ(section("loss")["components"][0].value<std::string>(), "loss");
+  EXPECT_EQ(section("blocks")["components"][0].value<std::string>(), "model");
+  EXPECT_FALSE(section("on").contains("components"));
+  auto newer = request("0.3.0");
+  newer.plan.candidate.knobs = {{"compile", "on"}};
+  EXPECT_NE(testing::refusal(emit, newer).find("knob compile"), std::string::npos);
+}
+
 TEST(TorchtitanEmit, WritesPythonForVersionThree) {
   auto asked = request("0.3.0");
   asked.plan.candidate = staged();

@@ -12,6 +12,7 @@
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/torchtitan/models.h"
 #include "launcher/targets/torchtitan/python_config.h"
+#include "launcher/targets/torchtitan/revisions.h"
 #include "launcher/targets/torchtitan/rules.h"
 #include "launcher/targets/torchtitan/settings.h"
 
@@ -30,7 +31,15 @@ void add_float8(Json& json, const Candidate& c) {
   if (recipe != "tensorwise") float8["recipe_name"] = recipe;
   json["model"]["converters"] = Json::array({"quantize.linear.float8"});
   json["quantize"] = {{"linear", {{"float8", float8}}}};
-  json["compile"]["enable"] = true;
+}
+
+/// By itself the loss and the blocks are. Source: torchtitan config/job_config.py, Compile @
+/// v0.2.2.
+Json compile_section(const Problem& problem, const Candidate& c) {
+  const bool loss = compiles_loss(problem, c), blocks = compiles_blocks(problem, c);
+  Json json{{"enable", loss || blocks}};
+  if (loss != blocks) json["components"] = Json::array({loss ? "loss" : "model"});
+  return json;
 }
 
 Json document(const EmitRequest& request) {
@@ -41,7 +50,7 @@ Json document(const EmitRequest& request) {
             {"optimizer", {{"name", "AdamW"}}},
             {"parallelism", parallelism(request)},
             {"activation_checkpoint", activation_checkpoint(candidate)},
-            {"compile", {{"enable", false}}},
+            {"compile", compile_section(problem, candidate)},
             {"metrics", {{"log_freq", request.probe ? 1 : 10}}}};
   if (request.probe) json["checkpoint"] = {{"enable", false}};
   if (problem.workload.precision == Precision::fp8) add_float8(json, candidate);

@@ -1,12 +1,14 @@
 #include "launcher/targets/torchtitan/rules.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
 #include "launcher/targets/shared/version.h"
 #include "launcher/targets/torchtitan/models.h"
+#include "launcher/targets/torchtitan/revisions.h"
 
 namespace planwright::targets::torchtitan {
 namespace {
@@ -218,6 +220,16 @@ Rule recompute_of_generation() {
           "use --recompute none, full or op, or target version 0.2.2", kCheckpoint};
 }
 
+/// Of 0.3 the chosen model's configuration says what is compiled.
+Rule compiled_in_files() {
+  return {"compile_in_files",
+          [](const Problem& p, const Candidate& c) {
+            return is_python_generation(p) && compiled(c) != Compiled::nothing;
+          },
+          "the files of torchtitan 0.3 have no words for the knob compile",
+          "leave it off, or use target version 0.2.2", kRegistry};
+}
+
 }  // namespace
 
 bool is_python_generation(const Problem& problem) {
@@ -225,9 +237,12 @@ bool is_python_generation(const Problem& problem) {
 }
 
 std::vector<Knob> emitted_knobs() {
-  return {{kFloat8Knob,
-           {"tensorwise", "rowwise"},
-           "what scales products in 8 bits have, where --precision fp8 asks for them"}};
+  std::vector<Knob> knobs{
+      {kFloat8Knob,
+       {"tensorwise", "rowwise"},
+       "what scales products in 8 bits have, where --precision fp8 asks for them"}};
+  for (Knob& each : revision_knobs()) knobs.push_back(std::move(each));
+  return knobs;
 }
 
 std::vector<Rule> emit_rules() {
@@ -239,6 +254,7 @@ std::vector<Rule> emit_rules() {
           {RecomputeKind::none, RecomputeKind::full, RecomputeKind::op, RecomputeKind::alternate},
           kCheckpoint),
       recompute_of_generation(),
+      compiled_in_files(),
       offload_of_all_states(kConfig),
       no_activation_offload("torchtitan's configuration has no offload of activations", kConfig),
       precision_among({Precision::bf16, Precision::fp32, Precision::fp8}, kConfig),

@@ -10,6 +10,7 @@
 #include "launcher/targets/torchtitan/emit.h"
 #include "launcher/targets/torchtitan/log.h"
 #include "launcher/targets/torchtitan/models.h"
+#include "launcher/targets/torchtitan/revisions.h"
 #include "launcher/targets/torchtitan/rules.h"
 
 namespace planwright::targets::torchtitan {
@@ -22,11 +23,10 @@ constexpr const char* kCheckpoint =
 
 /// Embedding, each block, and norm with head are units, of which the last is not resharded after
 /// its forward, and every backward reduces: source: torchtitan/models/llama3/infra/
-/// parallelize.py @ v0.2.2, apply_fsdp and apply_ddp. AdamW
-/// is fused: components/optimizer.py.
-constexpr TorchUse kUse{.fused_adamw = [](const Candidate&) { return true; },
-                        .keeps_head = true,
-                        .torch_modules = true};
+/// parallelize.py @ v0.2.2, apply_fsdp and apply_ddp.
+constexpr TorchUse kUse{.fused_adamw = has_fused_adamw, .keeps_head = true, .torch_modules = true};
+
+bool on_gpus(const Problem& p) { return p.cluster.device.kind == DeviceKind::cuda; }
 
 KernelSet torch_on_gpus(DeviceKind kind) {
   return kind == DeviceKind::cuda ? KernelSet::torch_modules : KernelSet::composed;
@@ -39,8 +39,39 @@ HfModules modules(const Problem& problem, const Candidate& c) {
   m.autocast = c.zero == 0 && recipe.compute != updated_type(recipe);
   m.weights = m.norms = m.stream = c.zero == 0 ? updated_type(recipe) : recipe.compute;
   m.complex_rotary = family_of(problem.model) != Family::qwen3;
-  m.on_accelerator = problem.cluster.device.kind == DeviceKind::cuda;
+  m.on_accelerator = on_gpus(problem);
+  m.held_logits = holds_logits(c);
+  m.composed_norms = composes_norms(c);
+  m.weighed_rows = weighs_rows(c);
+  m.keeps_exchanged = keeps_exchanged(c);
+  m.compiled_blocks = compiles_blocks(problem, c);
+  m.compiled_loss = compiles_loss(problem, c);
   return m;
+}
+
+/// Once embedding and head were parts of the unit that is the whole model, which is not resharded
+/// after its forward.
+Sharding sharding(const Problem& problem, const Candidate& c) {
+  Sharding s = torch_sharding(kUse, problem, c);
+  s.joins_outer_units = s.copies_out && s.gathering == Gathering::each_use && joins_outer_units(c);
+  if (s.joins_outer_units) s.keeps_head = false;  // the whole unit stays
+  s.streams_apart = on_gpus(problem) && s.by_unit;
+  return s;
+}
+
+/// A pipeline reduces at the end of a step: until then the stream that it reduces on has room for
+/// what it leaves.
+Holding idle_gradients() {
+  return {.account = Account::fragmentation,
+          .of = HoldingOf::trained,
+          .bytes_each = [](const PrecisionRecipe& r) { return bytes_of(updated_type(r)); },
+          .sharded_by = [](const Candidate&) { return ShardedBy::each_row; },
+          .to = Phase::backward,
+          .when = [](const Problem& p,
+                     const Candidate& c) { return on_gpus(p) && c.pp > 1 && c.zero >= 2; },
+          .source =
+              "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, "
+              "foreach_reduce, and c10/cuda/CUDACachingAllocator.cpp @ v2.11.0"};
 }
 
 /// Products in 8 bits change nothing of what is kept in other types.
@@ -131,6 +162,7 @@ TargetTraits make_traits() {
   TargetTraits traits = stand_in_traits("torchtitan", "0.2.2");
   traits.holdings = torch_holdings(kUse);
   traits.holdings.push_back(rotary_table());
+  traits.holdings.push_back(idle_gradients());
   traits.rules = joined({emit_rules(),
                          estimate_rules({ModelFeature::experts, ModelFeature::latent_attention},
                                         "estimator/torch_block.cpp"),
@@ -155,9 +187,7 @@ TargetTraits make_traits() {
   traits.kernels = torch_on_gpus;
   traits.modules = modules;
   traits.bucket_elements = [](const Candidate&) { return ddp_bucket_elements(100); };
-  traits.sharding = [](const Problem& problem, const Candidate& candidate) {
-    return torch_sharding(kUse, problem, candidate);
-  };
+  traits.sharding = sharding;
   return traits;
 }
 
