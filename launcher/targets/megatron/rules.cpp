@@ -156,7 +156,9 @@ std::vector<Rule> expert_rules() {
        "ep {ep} x etp {etp} does not divide the ranks of a stage: tp {tp} x cp {cp} x dp {dp}",
        "use degrees whose product does", kGroups},
       {"experts_need_sp",
-       [](const Problem& p, const Candidate& c) { return has_experts(p) && c.tp > 1 && !c.sp; },
+       [](const Problem& p, const Candidate& c) {
+         return has_experts(p) && c.tp > 1 && !c.sp;
+       },
        "Megatron Core trains experts on tp {tp} ranks with sequence parallelism only",
        "use --sp on, or --tp 1", kMoe},
       {"experts_of_wide_range",
@@ -307,44 +309,45 @@ bool overlaps(const Candidate& candidate) {
   return knob_value(candidate, emitted_knobs(), kOverlapKnob) == "on";
 }
 
-std::vector<Knob> emitted_knobs() {
-  return {{kOverlapKnob,
-           {"on", "off"},
-           "whether data ranks reduce gradients, and gather weights, beside the passes"},
-          {kExchangeKnob,
-           {"p2p", "a2a"},
-           "how ranks that have a part of a sequence each attend to all of it"},
-          {kDeterministicKnob,
-           {"off", "on"},
-           "whether only kernels are used whose results are the same in every run"},
-          {kSumsKnob,
-           {"on", "off"},
-           "whether products add weights' gradients to the buffer by themselves"},
-          {kDispatcherKnob,
-           {"alltoall", "allgather"},
-           "whether ranks of experts get the tokens for their experts, or all"},
-          {kGroupsKnob, {"on", "off"}, "whether products of several experts are one kernel"},
-          {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"},
-          {kCoreKnob, {"0.14", "0.16"}, "the oldest Megatron Core that the files are for"},
-          {kFp8RecipeKnob,
-           {"delayed", "tensorwise", "blockwise", "mxfp8"},
-           "what scales products in 8 bits have, where --precision fp8 asks for them"},
-          {kFp8WeightsKnob,
-           {"off", "on"},
-           "whether weights of such products are kept, and gathered, in 8 bits only"}};
+const std::vector<Knob>& emitted_knobs() {
+  static const std::vector<Knob> kKnobs{
+      {kOverlapKnob,
+       {"on", "off"},
+       "whether data ranks reduce gradients, and gather weights, beside the passes"},
+      {kExchangeKnob,
+       {"p2p", "a2a"},
+       "how ranks that have a part of a sequence each attend to all of it"},
+      {kDeterministicKnob,
+       {"off", "on"},
+       "whether only kernels are used whose results are the same in every run"},
+      {kSumsKnob,
+       {"on", "off"},
+       "whether products add weights' gradients to the buffer by themselves"},
+      {kDispatcherKnob,
+       {"alltoall", "allgather"},
+       "whether ranks of experts get the tokens for their experts, or all"},
+      {kGroupsKnob, {"on", "off"}, "whether products of several experts are one kernel"},
+      {kMasksKnob, {"off", "on"}, "whether attention's mask comes with each micro-batch"},
+      {kCoreKnob, {"0.14", "0.16"}, "the oldest Megatron Core that the files are for"},
+      {kFp8RecipeKnob,
+       {"delayed", "tensorwise", "blockwise", "mxfp8"},
+       "what scales products in 8 bits have, where --precision fp8 asks for them"},
+      {kFp8WeightsKnob,
+       {"off", "on"},
+       "whether weights of such products are kept, and gathered, in 8 bits only"}};
+  return kKnobs;
 }
 
 TeModules te_modules(const Candidate& candidate) {
-  static const std::vector<Knob> kKnobs = emitted_knobs();  // rules ask for each candidate
   const auto is = [&](const char* knob, const char* value) {
-    return knob_value(candidate, kKnobs, knob) == value;
+    return knob_value(candidate, emitted_knobs(), knob) == value;
   };
   return {.deterministic = is(kDeterministicKnob, "on"),
           .sums_wgrad = is(kSumsKnob, "on"),
           .groups_experts = is(kGroupsKnob, "on"),
           .gathers_tokens = is(kDispatcherKnob, "allgather"),
           .gets_masks = is(kMasksKnob, "on"),
-          .fp8 = from_word<Fp8Recipe>(knob_value(candidate, kKnobs, kFp8RecipeKnob))
+          .fp8 = from_word<Fp8Recipe>(knob_value(candidate, emitted_knobs(), kFp8RecipeKnob))
                      .value_or(Fp8Recipe::delayed),
           .fp8_weights = is(kFp8WeightsKnob, "on")};
 }

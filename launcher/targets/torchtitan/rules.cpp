@@ -224,10 +224,12 @@ bool is_python_generation(const Problem& problem) {
   return target_version(problem) >= Version{0, 3};
 }
 
-std::vector<Knob> emitted_knobs() {
-  return {{kFloat8Knob,
-           {"tensorwise", "rowwise"},
-           "what scales products in 8 bits have, where --precision fp8 asks for them"}};
+const std::vector<Knob>& emitted_knobs() {
+  static const std::vector<Knob> kKnobs{
+      {kFloat8Knob,
+       {"tensorwise", "rowwise"},
+       "what scales products in 8 bits have, where --precision fp8 asks for them"}};
+  return kKnobs;
 }
 
 std::vector<Rule> emit_rules() {
