@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/console.h"
 #include "cli/infeasible.h"
@@ -54,19 +55,19 @@ RankingReport make_report(const ManyCandidates& many, const Calibration& prior, 
   RankingReport report;
   report.space = search::enumerate(problem, traits, many.space);
   tell_of_many(report.space, console);
-  const auto quantities = search::quantify(problem, traits, report.space);
   const estimator::Pricer pricer(problem, traits, prior);
-  report.ranking = search::rank(report.space, quantities, pricer);
+  report.ranking =
+      search::rank(report.space, search::price_all(problem, traits, report.space, pricer,
+                                                   std::thread::hardware_concurrency()));
   const std::size_t shown = std::min(top, report.ranking.fits.size());
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::size_t index = report.ranking.fits[i];
-    report.top.push_back(pricer.estimate(report.space.legal[index], quantities[index]));
+    report.top.push_back(pricer.estimate(report.space.legal[report.ranking.fits[i]]));
   }
   report.explain_dropped = explain;
   if (explain) {
-    report.nearest_miss = nearest_miss_text(report.space, report.ranking, quantities, pricer);
+    report.nearest_miss = nearest_miss_text(report.space, report.ranking, pricer);
   }
-  report.infeasible = infeasible_text(report.space, report.ranking, quantities, pricer);
+  report.infeasible = infeasible_text(report.space, report.ranking, pricer);
   return report;
 }
 
