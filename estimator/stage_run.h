@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,8 @@
 #include "estimator/unit_windows.h"
 
 /// How a stage's step runs: estimator/stage_script in the order of the built-in runtime and of
-/// Megatron, estimator/torch_stage_run in that of torch's stages.
+/// Megatron, estimator/torch_stage_run in that of torch's stages; what data parallelism does around
+/// units meanwhile: estimator/stage_units.
 namespace planwright::estimator {
 
 /// What becomes of inputs of blocks that are run again, around a turn.
@@ -32,7 +34,10 @@ struct Turn {
   const UnitWindows* next;  ///< whose parameters are gathered meanwhile; null: nobody's
   int holds = 0;  ///< tensors like its input that are there from its backward to the last one
   InputCopies inputs{};
-  bool stays = false;      ///< nothing of it is offloaded
+  bool stays = false;  ///< nothing of it is offloaded
+  /// With Sharding::ahead_elements: whose parameters are gathered at its beginning.
+  std::vector<const UnitWindows*> ahead{};
+  std::int64_t freed = 0;  ///< bytes of queued buckets that go when its own are complete
   std::int64_t alike = 1;  ///< turns from this one on that look like it
 
   bool looks_like(const Turn& other) const {
@@ -41,7 +46,8 @@ struct Turn {
     };
     return kind == other.kind && keeps_input == other.keeps_input && block == other.block &&
            same(own, other.own) && same(next, other.next) && holds == other.holds &&
-           inputs == other.inputs && stays == other.stays;
+           inputs == other.inputs && stays == other.stays && freed == other.freed &&
+           std::equal(ahead.begin(), ahead.end(), other.ahead.begin(), other.ahead.end(), same);
   }
 };
 
@@ -109,9 +115,16 @@ class StageRun {
   void send_inputs(const InputCopies& inputs);
   void plan_forward(int chunk);
   void plan_backward(int chunk);
-  static void link(std::vector<Turn>& turns);
+  void link(std::vector<Turn>& turns, std::size_t gathered) const;
+  void look_ahead(std::vector<Turn>& turns, std::size_t gathered) const;
+  std::size_t units_ahead(const std::vector<Turn>& turns, std::size_t from) const;
+  void queue_buckets(int chunk, std::vector<Turn>& turns);
   static void compare(std::vector<Turn>& turns);
 
+  /// Whose parameters are gathered while the unit before these turns is at work.
+  const UnitWindows* next_of(const std::vector<Turn>& turns) const {
+    return turns.empty() || s_.sharding.ahead_elements > 0 ? nullptr : turns.front().own;
+  }
   enum class Pass { forward, backward };
   void enter(const UnitWindows& own, const UnitWindows* next, Pass pass);
   std::int64_t buffer_bytes(const UnitWindows& unit, Pass pass) const;
@@ -131,8 +144,11 @@ class StageRun {
   /// What is reduced is a tensor of its own, whose size is the rank's part.
   bool grows_apart() const { return s_.sharding.reduced_apart && s_.sharding.each_micro_batch; }
   void run_backward(const Effect& script, const UnitWindows* opens);
-  void complete(const UnitWindows& own);
+  /// `freed`: see Turn.
+  void complete(const UnitWindows& own, std::int64_t freed = 0);
+  void end_queue();
   void complete_flat(const UnitWindows& own);
+  void complete_queued(const UnitWindows& own, std::int64_t freed);
 
   void take(const Turn& turn);
   void take_all(const std::vector<Turn>& turns);
@@ -169,6 +185,11 @@ class StageRun {
   KeptProgram *program_, *later_program_, *staying_program_;
   std::vector<UnitWindows> windows_;
   std::vector<std::vector<Turn>> forward_, backward_;  ///< of each chunk
+  /// Bytes of queued buckets that go when the embedding's are complete, and that are left then.
+  struct QueueEnd {
+    std::int64_t freed = 0, left = 0;
+  };
+  std::vector<QueueEnd> queue_ends_;  ///< of each chunk's backward
   Simulator simulator_;
   bool gathered_ahead_ = false;  ///< the coming unit's parameters are there
   std::int64_t buffered_ = 0;    ///< bytes of the buffer that a unit was gathered into

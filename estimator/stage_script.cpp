@@ -12,11 +12,6 @@
 
 namespace planwright::estimator {
 
-/// Each turn gathers ahead for the one after it.
-void StageRun::link(std::vector<Turn>& turns) {
-  for (std::size_t i = 0; i + 1 < turns.size(); ++i) turns[i].next = turns[i + 1].own;
-}
-
 void StageRun::compare(std::vector<Turn>& turns) {
   for (std::size_t i = turns.size(); i-- > 0;) {
     const bool more = i + 1 < turns.size() && turns[i].looks_like(turns[i + 1]);
@@ -80,7 +75,7 @@ void StageRun::plan_forward(int chunk) {
       turns.back().inputs = copies_forward(l, chunk_layers(chunk));
     }
   }
-  link(turns);
+  link(turns, begins(chunk) ? units_ahead(turns, 0) : 0);
   compare(turns);
 }
 
@@ -97,80 +92,11 @@ void StageRun::plan_backward(int chunk) {
     // Its input; and the gradient of its output, which is that of the input of the one before it.
     if (s_.sharding.holds_inputs) turns.back().holds = turns.size() == 1 ? 1 : 2;
   }
-  link(turns);
+  link(turns, 0);
+  if (s_.sharding.queued_elements > 0) queue_buckets(chunk, turns);
   const bool gathers_embedding = s_.sharding.copies_out && begins(chunk) && !turns.empty();
   if (gathers_embedding) turns.back().next = &windows(s_.part.embedding_unit());
   compare(turns);
-}
-
-void StageRun::enter(const UnitWindows& own, const UnitWindows* next, Pass pass) {
-  if (s_.sharding.copies_out) return copy_out(own, next, pass);
-  if (!gathered_ahead_) gather(own, pass);
-  gathered_ahead_ = s_.overlap && next != nullptr;
-  if (gathered_ahead_) gather(*next, pass);
-}
-
-/// A rank that is alone copies its weights without one.
-std::int64_t StageRun::buffer_bytes(const UnitWindows& unit, Pass pass) const {
-  if (s_.layout.ranks == 1) return 0;
-  std::int64_t bytes = std::accumulate(unit.gathered.begin(), unit.gathered.end(), std::int64_t{0});
-  if (pass == Pass::backward) return bytes;
-  return std::accumulate(unit.kept.begin(), unit.kept.end(), bytes);
-}
-
-/// Source: pytorch torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard and
-/// _backward_prefetch @ v2.11.0.
-void StageRun::copy_out(const UnitWindows& own, const UnitWindows* next, Pass pass) {
-  const std::int64_t bytes = buffer_bytes(own, pass);
-  if (!gathered_ahead_) {
-    make(buffer(bytes));
-    drop_buffer();
-    buffered_ = bytes;
-  }
-  gather(own, pass);
-  gathered_ahead_ = false;
-  if (pass == Pass::forward) return;
-  drop_buffer();
-  gathered_ahead_ = s_.overlap && next != nullptr;
-  if (!gathered_ahead_) return;
-  buffered_ = buffer_bytes(*next, pass);
-  make(buffer(buffered_));
-}
-
-void StageRun::gather(const UnitWindows& unit, Pass pass) {
-  for (const std::int64_t bytes : unit.gathered) make(parameters(bytes));
-  if (pass == Pass::backward) return;
-  for (const std::int64_t bytes : unit.kept) make(parameters(bytes));
-}
-
-void StageRun::leave(const UnitWindows& own) {
-  for (const std::int64_t bytes : own.gathered) drop(parameters(bytes));
-}
-
-void StageRun::release(const UnitWindows& own) {
-  for (const std::int64_t bytes : own.kept) drop(parameters(bytes));
-}
-
-void StageRun::open(const UnitWindows& own) {
-  if (!grows_apart()) grow(own);
-  for (const std::int64_t bytes : own.opened) make(gradients(bytes));
-}
-
-Script StageRun::with_gradients(Script& (Script::*event)(const Tensor&)) const {
-  Script script;
-  for (std::size_t i = 0; i < kWordCount<Account>; ++i) {
-    const auto account = static_cast<Account>(i);
-    const Bytes bytes = s_.with_gradients[account];
-    if (bytes.value > 0) (script.*event)({"with gradients", bytes.value, account});
-  }
-  return script;
-}
-
-/// Later backwards add to what the first one makes, and what is reduced apart goes then.
-void StageRun::grow(const UnitWindows& own) {
-  if (grown() && !grows_apart()) return;
-  make(gradients(own.growing));
-  if (grown()) drop(gradients(own.growing));
 }
 
 /// `opens`: the unit whose gradients it is the first to add to.
@@ -181,44 +107,16 @@ void StageRun::run_backward(const Effect& script, const UnitWindows* opens) {
   if (opens != nullptr && after) open(*opens);
 }
 
-/// The parts of a flat parameter's gradient are put together first, which they and it are there
-/// for; it is itself reduced, or a copy of another type is. Sources: pytorch
-/// torch/distributed/fsdp/_flat_param.py, _use_unsharded_views, and _runtime_utils.py,
-/// _post_backward_hook @ v2.11.0.
-void StageRun::complete_flat(const UnitWindows& own) {
-  for (const auto& [made, reduced] : own.completed) {
-    make(gradients(made));
-    drop(gradients(made));
-    const std::int64_t copy = s_.sharding.made == s_.sharding.reduced ? 0 : reduced;
-    make(gradients(copy));
-    if (grows_apart()) grow(own);
-    drop(gradients(copy));
-    drop(gradients(made));
-  }
-}
-
-void StageRun::complete(const UnitWindows& own) {
-  if (s_.sharding.one_outer_unit) return complete_flat(own);
-  for (const auto& [made, reduced] : own.completed) {
-    drop(gradients(summing_));
-    summing_ = made;
-    if (s_.sharding.reduced_apart) {
-      make(gradients(reduced));
-      drop(gradients(made));
-      summing_ = reduced;
-    }
-    if (s_.overlap) continue;
-    drop(gradients(summing_));
-    summing_ = 0;
-  }
-  if (grows_apart()) grow(own);
-}
-
 void StageRun::take(const Turn& t) {
   const bool backward =
       t.kind == Turn::Kind::rebuild_and_backward || t.kind == Turn::Kind::backward;
   const bool forward = t.kind == Turn::Kind::forward_kept || t.kind == Turn::Kind::forward_dropped;
-  enter(*t.own, t.next, forward ? Pass::forward : Pass::backward);
+  const Pass pass = forward ? Pass::forward : Pass::backward;
+  if (s_.sharding.ahead_elements > 0) {
+    for (const UnitWindows* unit : t.ahead) gather(*unit, pass);
+  } else {
+    enter(*t.own, t.next, pass);
+  }
   bring_input(t.inputs);
   KeptProgram& blocks = t.stays ? *staying_program_ : program();
   run_backward(blocks.block(t.kind, t.keeps_input, *t.block), backward ? t.own : nullptr);
@@ -229,7 +127,7 @@ void StageRun::take(const Turn& t) {
   if (!backward) return;
   for (int i = 0; i < t.holds; ++i) make(program_->boundary());
   release(*t.own);
-  complete(*t.own);
+  complete(*t.own, t.freed);
 }
 
 /// Turns that look alike differ at most in the first: what it finds gathered or under way is what
@@ -264,7 +162,8 @@ void StageRun::forward(int chunk) {
   gathered_ahead_ = false;
   if (begins(chunk)) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
-    enter(unit, turns.empty() ? nullptr : turns.front().own, Pass::forward);
+    enter(unit, next_of(turns), Pass::forward);
+    for (std::size_t i = 0; i < units_ahead(turns, 0); ++i) gather(*turns[i].own, Pass::forward);
     simulator_.run(program_->embedding());
     leave(unit);
   }
@@ -290,8 +189,7 @@ void StageRun::head_backward(const Head::Chunk& chunk, const UnitWindows* opens)
 
 /// Forwards and at once backwards.
 void StageRun::head_whole(const Head& head, const UnitWindows& unit) {
-  const std::vector<Turn>& turns = backward_.back();
-  const UnitWindows* next = turns.empty() ? nullptr : turns.front().own;
+  const UnitWindows* next = next_of(backward_.back());
   if (s_.sharding.copies_out) {
     enter(unit, nullptr, Pass::forward);
   } else {
@@ -321,8 +219,7 @@ void StageRun::head_twice(const Head& head, const UnitWindows& unit) {
   drop_buffer();
   simulator_.enter(Phase::backward);
   simulator_.run(chunk.loss_backward);
-  const std::vector<Turn>& turns = backward_.back();
-  enter(unit, turns.empty() ? nullptr : turns.front().own, Pass::backward);
+  enter(unit, next_of(backward_.back()), Pass::backward);
   head_backward(chunk, &unit);
   simulator_.run(head.after);
   leave(unit);
@@ -358,9 +255,10 @@ void StageRun::backward(int chunk) {
     run_backward(program_->embedding_backward(), &unit);
     if (s_.sharding.copies_out) leave(unit);
     release(unit);
-    complete(unit);
+    complete(unit, queue_ends_.empty() ? 0 : queue_ends_[static_cast<std::size_t>(chunk)].freed);
     drop(tensors().ids());
   }
+  end_queue();
   for (const Turn& turn : backward_of(chunk)) {
     for (int i = 0; i < turn.holds; ++i) drop(program_->boundary());
   }

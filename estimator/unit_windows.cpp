@@ -32,7 +32,7 @@ std::vector<bool> kept_units(const StageStep& step, std::size_t units) {
     if (between < step.sharding.reuse_elements) kept[unit] = true;
     between += 2 * elements[unit];
   }
-  if (step.sharding.one_outer_unit) kept.front() = true;
+  if (step.sharding.one_outer_unit || step.sharding.keeps_outer) kept.front() = true;
   // The head's backward follows its forward at once, but for the loss.
   const Sharding& sharding = step.sharding;
   kept.back() = sharding.copies_out &&
@@ -69,13 +69,20 @@ void add_gathered(std::vector<UnitWindows>& units, const StageStep& step) {
   }
 }
 
-/// What the head's unit has is the embedding's: gathered before it, completed after it. Its
-/// gradients are one bucket with the embedding's.
-void join_outer_units(std::vector<UnitWindows>& units) {
+/// What the head's unit has is gathered before the embedding, and there as long.
+void keep_outer_units(std::vector<UnitWindows>& units) {
   UnitWindows& outer = units.front();
   UnitWindows& head = units.back();
   outer.kept.insert(outer.kept.end(), head.gathered.begin(), head.gathered.end());
   head.gathered.clear();
+}
+
+/// What the head's unit has is the embedding's: gathered before it, completed after it. Its
+/// gradients are one bucket with the embedding's.
+void join_outer_units(std::vector<UnitWindows>& units) {
+  keep_outer_units(units);
+  UnitWindows& outer = units.front();
+  UnitWindows& head = units.back();
   outer.growing += std::exchange(head.growing, 0);
   outer.completed.insert(outer.completed.end(), head.completed.begin(), head.completed.end());
   head.completed.clear();
@@ -107,6 +114,7 @@ std::vector<UnitWindows> windows_of(const StageStep& step) {
       }
     }
   }
+  if (step.sharding.keeps_outer) keep_outer_units(units);
   if (step.sharding.one_outer_unit) join_outer_units(units);
   return units;
 }

@@ -26,12 +26,23 @@ struct Sharding {
   /// in between.
   std::int64_t reuse_elements = 0;
 
+  /// With each_use: units are gathered ahead of their use until this many elements or more are
+  /// there over the one at work. 0: the next one alone.
+  std::int64_t ahead_elements = 0;
+  /// What embeds, the final norm and the head are there from the first forward to the last
+  /// backward.
+  bool keeps_outer = false;
+
   bool by_unit = false;  ///< buckets close with their unit, whatever their size
   bool buckets = false;  ///< they come with the first gradient and go when they have been reduced
   DType made = DType::fp32;     ///< the type in which a backward makes its weights' gradients
   DType reduced = DType::fp32;  ///< the type in which they are reduced
   bool reduced_apart = false;   ///< for that a bucket is copied into another one, and goes at once
   bool each_micro_batch = false;  ///< gradients are reduced in each, not in the last one only
+  /// Buckets that have been reduced stay while all of them have no more elements than this, and at
+  /// most until the backward has ended; what is reduced is a tensor of its own. 0: until the next
+  /// bucket is complete.
+  std::int64_t queued_elements = 0;
 
   /// A unit is gathered into a buffer, and its weights are copied out of that. In a forward the
   /// buffer stays until the next unit's is there, the last one's until the loss is; backwards the

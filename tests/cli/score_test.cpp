@@ -314,19 +314,34 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"Flag", "score good.csv --calibrate rows.csv", "did you mean --calibrate-on?"}),
     [](const auto& each) { return each.param.name; });
 
-/// pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md: reserved peaks of 8 and of 128
-/// devices, in turn eager, compiled, which is foreseen as eager, and with products in 8 bits, which
-/// keep what the others do.
-TEST_F(ScoreProcess, ForeseesTorchtitansPublishedPeaks) {
+/// The head and the rows whose ids begin so.
+std::string published_rows(const std::string& ids) {
   std::istringstream published(
       file_text(PLANWRIGHT_SOURCE_DIR "/tests/data/measured/pretrain.csv"));
   std::string text;
   for (std::string line; std::getline(published, line);) {
-    const bool wanted = text.empty() || line.starts_with("titan-202412-t1-") ||
-                        line.starts_with("titan-202412-t3-");
-    if (wanted) text += line + "\n";
+    if (text.empty() || line.starts_with(ids)) text += line + "\n";
   }
-  folder_.put("published.csv", text);
+  return text;
+}
+
+/// NVIDIA/Megatron-LM tests/functional_tests, golden values: allocated peaks under Megatron-FSDP on
+/// three devices.
+TEST_F(ScoreProcess, ForeseesMegatronFsdpsPublishedPeaks) {
+  folder_.put("published.csv",
+              published_rows("mlm-ci-gpt3-mcore-te-tp2-zp-z3-resume-fsdp-dtensor-"));
+  const auto rows = scored("score published.csv");
+  EXPECT_EQ(rows.size(), 4U);
+  for (const auto& [id, row] : rows) {
+    EXPECT_LT(std::abs(row["error"].get<double>()), 0.035) << row;
+  }
+}
+
+/// pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md: reserved peaks of 8 and of 128
+/// devices, in turn eager, compiled, which is foreseen as eager, and with products in 8 bits, which
+/// keep what the others do.
+TEST_F(ScoreProcess, ForeseesTorchtitansPublishedPeaks) {
+  folder_.put("published.csv", published_rows("titan-202412-t"));
   const auto rows = scored("score published.csv");
   for (const char* devices : {"t1", "t3"}) {
     const Json& eager = rows.at(std::string("titan-202412-") + devices + "-0");

@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         SpaceCase{"megatron",
                   {1, 2},
                   {1, 2},
-                  {0, 1},
+                  {0, 1, 2, 3},
                   {"none", "selective", "full", "chunk:2", "chunk:4", "first:1", "first:2"}},
         SpaceCase{"nanotron", {1, 2}, {1, 2}, {0, 1}, {"none", "full"}}),
     [](const auto& test) {

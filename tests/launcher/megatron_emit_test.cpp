@@ -222,6 +222,18 @@ TEST(MegatronEmit, NamesTypesOptimizerAndKernels) {
        },
        {"--no-gradient-accumulation-fusion", "--attention-backend fused"},
        {"--deterministic-mode"}},
+      {[](Problem&, Candidate& c) { c.zero = 2; },
+       {"--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads",
+        "--ckpt-format fsdp_dtensor", "--no-gradient-accumulation-fusion",
+        "--use-distributed-optimizer"},
+       {"--megatron-fsdp-main-grads-dtype"}},
+      {[](Problem& p, Candidate& c) {
+         p.target_version = "0.17.0";
+         c.zero = 3;
+       },
+       {"--data-parallel-sharding-strategy optim_grads_params", "--init-model-with-meta-device",
+        "--overlap-param-gather", "--megatron-fsdp-main-grads-dtype fp32"},
+       {}},
       {[](Problem&, Candidate& c) { c.zero = 0; },
        {"--overlap-grad-reduce"},
        {"--use-distributed-optimizer", "--overlap-param-gather"}},

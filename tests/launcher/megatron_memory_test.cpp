@@ -97,6 +97,21 @@ Candidate candidate_of(const Row& row) {
   return candidate;
 }
 
+Problem llama_8b() {
+  Problem problem = problem_of({Family::llama_70b, 1, 1, 1, 1, 1024, 0}, 2);
+  problem.model = estimator::find_model("llama-3.1-8b", "a test", "model");
+  return problem;
+}
+
+/// On all 8, blocks run again.
+Candidate sharded(int zero) {
+  Candidate candidate;
+  candidate.dp = 8;
+  candidate.zero = zero;
+  candidate.recompute.kind = RecomputeKind::full;
+  return candidate;
+}
+
 double peak_gib(const estimator::Quantities& all) {
   std::int64_t peak = 0;
   for (const auto& stage : all.stages) {
@@ -121,6 +136,44 @@ TEST(MegatronMemory, IsWithinHalfAPercentOfWhatWasMeasured) {
     sum += std::abs(error);
   }
   EXPECT_LT(sum / std::size(kRows), 0.001);
+}
+
+/// P parameters on 8 data ranks, 2 bytes of weights and 4 of gradients each, 12 of states.
+struct Shares {
+  int zero;
+  double parameters, gradients, optimizer;
+};
+
+TEST(MegatronMemory, ShardsGradientsAndWeightsWithMegatronFsdp) {
+  const Problem problem = llama_8b();
+  const auto p = static_cast<double>(parameter_counts(problem.model).total);
+  for (const Shares& share : {Shares{1, 2 * p, 4 * p, 12 * p / 8},
+                              {2, 2 * p, 4 * p / 8, 12 * p / 8},
+                              {3, 2 * p / 8, 4 * p / 8, 12 * p / 8}}) {
+    const auto q = estimator::quantify(problem, targets::megatron::traits(), sharded(share.zero));
+    const Ledger& loaded = q.stages.front().loaded;
+    const auto bytes = [&](Account account) { return static_cast<double>(loaded[account].value); };
+    EXPECT_NEAR(bytes(Account::parameters) / share.parameters, 1, 1e-4) << share.zero;
+    EXPECT_NEAR(bytes(Account::gradients) / share.gradients, 1, 1e-4) << share.zero;
+    EXPECT_NEAR(bytes(Account::optimizer) / share.optimizer, 1, 1e-4) << share.zero;
+  }
+}
+
+/// 32 blocks of 218.1 million parameters; embedding and head of 525.3 million each, which stay.
+/// Weights: a block at work and ahead of it half a billion elements, which take three blocks.
+/// Gradients: head and three blocks are 1180 million, of which the head waits until a billion is
+/// passed; the fourth block's bucket is there before the head's goes, and at the peak what backward
+/// has made in 16 bits of gate and up.
+TEST(MegatronMemory, GathersAheadAndQueuesWithMegatronFsdp) {
+  const Problem problem = llama_8b();
+  const auto q = estimator::quantify(problem, targets::megatron::traits(), sharded(3));
+  const Ledger& peak = q.stages.front().phases[static_cast<std::size_t>(Phase::backward)].kernels;
+  const double block = 4096.0 * (4096 + 2 * 1024 + 4096 + 3 * 14336 + 2);
+  const double outer = 4096.0 * 128256, whole = 32 * block + 2 * outer + 4096;
+  const auto bytes = [&](Account account) { return static_cast<double>(peak[account].value); };
+  EXPECT_NEAR(bytes(Account::parameters) / (2 * (whole / 8 + 2 * outer + 4 * block)), 1, 1e-3);
+  const double made = 2 * 4096.0 * 14336, queued = outer + 4 * block;
+  EXPECT_NEAR(bytes(Account::gradients) / (4 * (whole / 8 + queued) + 2 * made), 1, 1e-3);
 }
 
 /// A table of many candidates keeps those apart that differ in a knob alone.

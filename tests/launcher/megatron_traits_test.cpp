@@ -128,8 +128,16 @@ const std::vector<testing::Refused> kRefused = {
      {"fp16", "ep 2"}},
     {[](Problem& p, Candidate& c) { add_experts(p, kExperts), c.etp = 3; }, {"etp 3", "width"}},
     // States.
-    {[](Problem&, Candidate& c) { c.zero = 2; }, {"zero 2", "fsdp"}},
-    {[](Problem&, Candidate& c) { c.zero = 3; }, {"zero 3", "deepspeed"}},
+    {[](Problem&, Candidate& c) { ranks(c, 1, 2), c.zero = 3; }, {"Megatron-FSDP", "pp 2"}},
+    {[](Problem& p, Candidate& c) {
+       c.zero = 2;
+       c.attention = AttentionKernel::eager;
+       p.workload.precision = Precision::fp32;
+       p.workload.recipe = PrecisionRecipe{};
+     },
+     {"Megatron-FSDP", "16 bits", "precision fp32"}},
+    {[](Problem&, Candidate& c) { c.offload.optimizer = true, c.zero = 3; },
+     {"Megatron-FSDP", "offload optimizer"}},
     {[](Problem&, Candidate& c) { c.hsdp = 3; }, {"hsdp 3", "dp 8"}},
     {[](Problem&, Candidate& c) { c.hsdp = 8; }, {"hsdp 8"}},
     {[](Problem&, Candidate& c) { c.hsdp = 2, c.zero = 0; }, {"hsdp 2", "--zero 1"}},

@@ -68,8 +68,10 @@ LaunchConfig emit(const EmitRequest& request) {
       {path_of(request, "megatron_args.yaml"), arguments_file(request, arguments)});
   config.command =
       command_with_own_script(request, torchrun(request), {kScript}, words_of(arguments));
-  // megatron/training/arguments.py demands it of tensor and context ranks before Blackwell.
-  if (candidate.tp > 1 || candidate.cp > 1) config.environment["CUDA_DEVICE_MAX_CONNECTIONS"] = "1";
+  // megatron/training/arguments.py demands it of tensor and context ranks before Blackwell, and
+  // refuses it with Megatron-FSDP.
+  const bool in_order = candidate.tp > 1 || candidate.cp > 1;
+  if (in_order && !is_fsdp(candidate)) config.environment["CUDA_DEVICE_MAX_CONNECTIONS"] = "1";
   // The same file demands it with Transformer Engine from 2.10 on, which would offload weights too.
   if (candidate.offload.activations) config.environment["NVTE_CPU_OFFLOAD_V1"] = "1";
   add_warnings(config, request, arguments);

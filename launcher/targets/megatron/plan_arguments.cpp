@@ -5,6 +5,7 @@
 #include "estimator/spec/model_part.h"
 #include "launcher/targets/megatron/arguments.h"
 #include "launcher/targets/megatron/rules.h"
+#include "launcher/targets/megatron/versions.h"
 
 namespace planwright::targets::megatron {
 namespace {
@@ -42,9 +43,22 @@ void add_ranks(Json& json, const Problem& problem, const Candidate& c) {
   }
 }
 
+/// Weights are made part by part, and gradients summed in fp32 where they are reduced so: in later
+/// versions that is an argument of its own.
+void add_fsdp(Json& json, const Problem& problem, const Candidate& c) {
+  json["use-megatron-fsdp"] = true;
+  json["data-parallel-sharding-strategy"] = c.zero == 3 ? "optim_grads_params" : "optim_grads";
+  json["ckpt-format"] = "fsdp_dtensor";
+  json["init-model-with-meta-device"] = true;
+  if (has_fsdp_types(problem)) {
+    json["megatron-fsdp-main-grads-dtype"] = word(problem.workload.recipe.gradient);
+  }
+}
+
 /// Weights are gathered where they are sharded states' results.
-void add_data_ranks(Json& json, const Candidate& c) {
-  const bool sharded = c.zero == 1;
+void add_data_ranks(Json& json, const Problem& problem, const Candidate& c) {
+  const bool sharded = c.zero >= 1;
+  if (is_fsdp(c)) add_fsdp(json, problem, c);
   if (sharded) json["use-distributed-optimizer"] = true;
   if (c.hsdp > 1) json["num-distributed-optimizer-instances"] = c.hsdp;
   if (c.dp * c.cp == 1 || !overlaps(c)) return;
@@ -140,7 +154,7 @@ Json plan_arguments(const Problem& problem, const Candidate& candidate) {
   const Workload& job = problem.workload;
   Json json = Json::object();
   add_ranks(json, problem, candidate);
-  add_data_ranks(json, candidate);
+  add_data_ranks(json, problem, candidate);
   json["micro-batch-size"] = candidate.micro_batch;
   json["global-batch-size"] = job.global_batch;
   json["seq-length"] = job.seq;

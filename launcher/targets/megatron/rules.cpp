@@ -28,6 +28,8 @@ constexpr const char* kSchedules =
 constexpr const char* kGroups = "NVIDIA/Megatron-LM megatron/core/parallel_state.py @ core_v0.14.0";
 constexpr const char* kOptimizer =
     "NVIDIA/Megatron-LM megatron/core/optimizer/optimizer_config.py @ core_v0.14.0";
+constexpr const char* kFsdp =
+    "NVIDIA/Megatron-LM docs/user-guide/features/custom_fsdp.md @ core_v0.16.0";
 constexpr const char* kModuleOffload =
     "NVIDIA/Megatron-LM megatron/core/pipeline_parallel/fine_grained_activation_offload.py @ "
     "core_v0.16.0";
@@ -38,10 +40,6 @@ constexpr const char* kAttention =
     "@ v2.11";
 constexpr const char* kModules[] = {"core_attn", "layernorm", "mlp",
                                     "moe",       "moe_act",   "shared_experts"};
-
-bool has_experts(const Problem& problem) {
-  return problem.model.any_block([](const BlockSpec& block) { return block.moe.has_value(); });
-}
 
 bool divides_widths(const BlockSpec& block, const Candidate& c) {
   if (!block.moe) return block.ffn % c.tp == 0;
@@ -139,7 +137,7 @@ std::vector<Rule> expert_rules() {
   return {
       {"ranks_need_experts",
        [](const Problem& p, const Candidate& c) {
-         return (c.ep > 1 || c.etp > 1) && !has_experts(p);
+         return (c.ep > 1 || c.etp > 1) && !p.model.has_experts();
        },
        "ep {ep} and etp {etp} divide experts, and the model has none", "use --ep 1 --etp 1",
        kConfig},
@@ -157,7 +155,7 @@ std::vector<Rule> expert_rules() {
        "use degrees whose product does", kGroups},
       {"experts_need_sp",
        [](const Problem& p, const Candidate& c) {
-         return has_experts(p) && c.tp > 1 && !c.sp;
+         return p.model.has_experts() && c.tp > 1 && !c.sp;
        },
        "Megatron Core trains experts on tp {tp} ranks with sequence parallelism only",
        "use --sp on, or --tp 1", kMoe},
@@ -170,13 +168,30 @@ std::vector<Rule> expert_rules() {
   };
 }
 
+/// Megatron-FSDP, as far as these files have it.
+std::vector<Rule> fsdp_rules() {
+  return {
+      {"writes_fsdp_stages",
+       [](const Problem&, const Candidate& c) { return is_fsdp(c) && c.pp > 1; },
+       "these files have Megatron-FSDP, which is zero 2 and 3, for one stage: pp {pp}",
+       "use --pp 1, or --zero 1", kFsdp},
+      {"writes_fsdp_types",
+       [](const Problem& p, const Candidate& c) {
+         const Precision precision = p.workload.precision;
+         return is_fsdp(c) && precision != Precision::bf16 && precision != Precision::fp16;
+       },
+       "these files have Megatron-FSDP, which is zero 2 and 3, for weights of 16 bits: precision "
+       "{precision}",
+       "use --precision bf16, or --zero 1", kFsdp},
+      {"writes_fsdp_offload",
+       [](const Problem&, const Candidate& c) { return is_fsdp(c) && c.offload != Offload{}; },
+       "these files have Megatron-FSDP, which is zero 2 and 3, without offload {offload}",
+       "use --offload none, or --zero 1", kFsdp},
+  };
+}
+
 std::vector<Rule> data_rules() {
   return {
-      {"zero_in_files", [](const Problem&, const Candidate& c) { return c.zero > 1; },
-       "these files have Megatron-LM's distributed optimizer, which is zero 1, and no "
-       "Megatron-FSDP:"
-       " zero {zero}",
-       "use --zero 0 or 1, or target fsdp, torchtitan, accelerate or deepspeed", kArguments},
       {"replicas_of_shards",
        [](const Problem&, const Candidate& c) {
          const int ranks = c.dp * c.cp;
@@ -252,7 +267,7 @@ std::vector<Rule> recompute_rules_of_files() {
       {"recompute_of_experts",
        [](const Problem& p, const Candidate& c) {
          const auto& modules = c.recompute.modules;
-         return !has_experts(p) &&
+         return !p.model.has_experts() &&
                 std::any_of(modules.begin(), modules.end(), [](const auto& each) {
                   return each.starts_with("moe") || each == "shared_experts";
                 });
@@ -305,15 +320,18 @@ std::vector<Rule> kernel_rules() {
 
 }  // namespace
 
+bool is_fsdp(const Candidate& candidate) { return candidate.zero >= 2; }
+
 bool overlaps(const Candidate& candidate) {
-  return knob_value(candidate, emitted_knobs(), kOverlapKnob) == "on";
+  return is_fsdp(candidate) || knob_value(candidate, emitted_knobs(), kOverlapKnob) == "on";
 }
 
 const std::vector<Knob>& emitted_knobs() {
   static const std::vector<Knob> kKnobs{
       {kOverlapKnob,
        {"on", "off"},
-       "whether data ranks reduce gradients, and gather weights, beside the passes"},
+       "whether data ranks reduce gradients, and gather weights, beside the passes; with zero 2 "
+       "and 3 always"},
       {kExchangeKnob,
        {"p2p", "a2a"},
        "how ranks that have a part of a sequence each attend to all of it"},
@@ -322,7 +340,8 @@ const std::vector<Knob>& emitted_knobs() {
        "whether only kernels are used whose results are the same in every run"},
       {kSumsKnob,
        {"on", "off"},
-       "whether products add weights' gradients to the buffer by themselves"},
+       "whether products add weights' gradients to the buffer by themselves; with zero 2 and 3 "
+       "never"},
       {kDispatcherKnob,
        {"alltoall", "allgather"},
        "whether ranks of experts get the tokens for their experts, or all"},
@@ -343,7 +362,7 @@ TeModules te_modules(const Candidate& candidate) {
     return knob_value(candidate, emitted_knobs(), knob) == value;
   };
   return {.deterministic = is(kDeterministicKnob, "on"),
-          .sums_wgrad = is(kSumsKnob, "on"),
+          .sums_wgrad = is(kSumsKnob, "on") && !is_fsdp(candidate),
           .groups_experts = is(kGroupsKnob, "on"),
           .gathers_tokens = is(kDispatcherKnob, "allgather"),
           .gets_masks = is(kMasksKnob, "on"),
@@ -356,7 +375,7 @@ TeModules te_modules(const Candidate& candidate) {
 /// attention.py, multi_latent_attention.py, transformer_layer.py and moe/experts.py,
 /// TEGroupedMLP @ core_v0.16.0: a norm that is one kernel with a product is no module.
 OffloadedModules offloaded_modules(const Problem& problem, const Candidate& candidate) {
-  const bool experts = has_experts(problem);
+  const bool experts = problem.model.has_experts();
   const bool grouped = experts && te_modules(candidate).groups_experts;
   return {.attn_norm = problem.model.any_block([](const BlockSpec& b) { return !!b.latent; }),
           .qkv_linear = true,
@@ -387,6 +406,7 @@ std::vector<Rule> emit_rules() {
        sequence_rules(),
        expert_rules(),
        data_rules(),
+       fsdp_rules(),
        offload_rules(),
        recompute_rules_of_files()});
 }

@@ -21,6 +21,8 @@ constexpr const char* kFp8WeightsKnob = "fp8_param_gather";
 /// How context ranks exchange what they attend to: the knob's, or p2p.
 Exchange exchange(const Candidate& candidate);
 
+/// Whether Megatron-FSDP shards, and not the distributed optimizer.
+bool is_fsdp(const Candidate& candidate);
 bool overlaps(const Candidate& candidate);
 
 TeModules te_modules(const Candidate& candidate);

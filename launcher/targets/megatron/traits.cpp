@@ -32,6 +32,14 @@ constexpr const char* kCopies =
 constexpr const char* kBlock =
     "NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py @ core_v0.14.0";
 
+constexpr const char* kFsdp =
+    "NVIDIA/Megatron-LM megatron/core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py, "
+    "ParamAndGradBuffer @ core_v0.16.0";
+/// Elements that are reduced at a time, and twice those that are gathered. Source:
+/// NVIDIA/Megatron-LM megatron/core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py,
+/// suggested_communication_unit_size @ core_v0.16.0.
+constexpr std::int64_t kCommunicationUnit = 1'000'000'000;
+
 std::int64_t storage_bytes(const PrecisionRecipe& r) { return bytes_of(r.storage); }
 std::int64_t gradient_bytes(const PrecisionRecipe& r) { return bytes_of(r.gradient); }
 std::int64_t master_bytes(const PrecisionRecipe& r) { return r.master ? bytes_of(*r.master) : 0; }
@@ -39,6 +47,12 @@ std::int64_t state_bytes(const PrecisionRecipe& r) { return bytes_of(r.state); }
 ShardedBy nothing(const Candidate&) { return ShardedBy::nothing; }
 ShardedBy distributed_optimizer(const Candidate& c) {
   return c.zero >= 1 ? ShardedBy::data_ranks : ShardedBy::nothing;
+}
+ShardedBy optim_grads(const Candidate& c) {
+  return c.zero >= 2 ? ShardedBy::data_ranks : ShardedBy::nothing;
+}
+ShardedBy optim_grads_params(const Candidate& c) {
+  return c.zero == 3 ? ShardedBy::data_ranks : ShardedBy::nothing;
 }
 
 /// Gradients of another type than the master's are copied for the step.
@@ -60,9 +74,21 @@ bool caches_weights(const Problem& p, const Candidate& c) {
 }
 std::int64_t one_byte(const PrecisionRecipe&) { return 1; }
 
+/// Megatron-FSDP. Blocks are its units; what embeds and the head are gathered with the first of
+/// them and released after the step.
+Sharding fsdp_sharding(const Problem& problem, const Candidate& c) {
+  Sharding sharding = flat_sharding(problem, c);
+  sharding.queued_elements = kCommunicationUnit;
+  if (c.zero < 3) return sharding;
+  sharding.ahead_elements = kCommunicationUnit / 2;
+  sharding.keeps_outer = true;
+  return sharding;
+}
+
 /// Of blocks of 32 the new weights are gathered as they are computed with. The few that are wide
 /// are taken to be as narrow as the others.
 Sharding sharding(const Problem& problem, const Candidate& c) {
+  if (c.zero >= 2) return fsdp_sharding(problem, c);
   Sharding sharding = flat_sharding(problem, c);
   const TeModules te = te_modules(c);
   if (te.fp8_weights && te.fp8 != Fp8Recipe::mxfp8) sharding.gathered = DType::fp8;
@@ -83,13 +109,13 @@ std::vector<Holding> holdings() {
   const auto sharded = distributed_optimizer;
   return {
       // account     of               bytes each     copies sharded from   to   when        source
-      {parameters, flat_parameters, storage_bytes, 1, nothing, kFrom, kTo, has_wide_weights,
-       kBuffer},
+      {parameters, flat_parameters, storage_bytes, 1, optim_grads_params, kFrom, kTo,
+       has_wide_weights, kFsdp},
       {parameters, trained, storage_bytes, 1, nothing, kFrom, kTo, has_narrow_weights, kBuffer,
        is_wide},
       {parameters, narrow_copies, one_byte, 1, nothing, kFrom, kTo, has_narrow_weights, kNarrow},
       {parameters, narrow_copies, one_byte, 1, nothing, kForward, kTo, caches_weights, kNarrow},
-      {gradients, flat_parameters, gradient_bytes, 1, nothing, kFrom, kTo, nullptr, kBuffer},
+      {gradients, flat_parameters, gradient_bytes, 1, optim_grads, kFrom, kTo, nullptr, kFsdp},
       {optimizer, flat_parameters, master_bytes, 1, sharded, kFrom, kTo, has_master, kOptimizer},
       {optimizer, flat_parameters, state_bytes, 2, sharded, kFrom, kTo, nullptr, kOptimizer},
       {gradients, flat_parameters, master_bytes, 1, sharded, Phase::optimizer, kTo,
@@ -103,7 +129,7 @@ std::vector<Holding> holdings() {
 SupportedAxes axes() {
   SupportedAxes axes;
   axes.tp = axes.pp = axes.cp = axes.ep = axes.etp = usual_degrees();
-  axes.zero = {0, 1};
+  axes.zero = {0, 1, 2, 3};
   axes.sp = {false, true};
   axes.recompute = {Recompute{}, {RecomputeKind::full, 0, {}}, {RecomputeKind::selective, 0, {}}};
   for (const int k : {2, 4}) axes.recompute.push_back({RecomputeKind::chunk, k, {}});

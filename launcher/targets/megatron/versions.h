@@ -25,6 +25,10 @@ inline bool has_fused_loss(const Problem& problem) { return !is_since(problem, 1
 /// megatron/training/training.py, --log-memory-interval: before, memory is logged once.
 inline bool logs_memory_again(const Problem& problem) { return is_since(problem, 16); }
 
+/// megatron/training/arguments.py, --megatron-fsdp-main-grads-dtype: of the weights' type by
+/// default.
+inline bool has_fsdp_types(const Problem& problem) { return is_since(problem, 17); }
+
 /// NullTokenizer: the end of a document is a token beside the vocabulary.
 inline bool adds_a_token(const Problem& problem) { return !is_since(problem, 18); }
 
