@@ -34,8 +34,8 @@ struct OneHolding {
   Holdings held() const { return {problem, traits, candidate}; }
 
   std::int64_t at(Phase phase) const {
-    const auto held = held().held_bytes({trained, frozen, {}});
-    return held[static_cast<std::size_t>(phase)].allocated().value;
+    const auto bytes = held().held_bytes({trained, frozen, {}});
+    return bytes[static_cast<std::size_t>(phase)].allocated().value;
   }
 
   std::int64_t on_host() const { return held().host_bytes({trained, frozen, {}}).value; }
