@@ -38,8 +38,8 @@ std::size_t read_top(const Settings& settings) {
   return top == nullptr ? kTop : static_cast<std::size_t>(parse_count(*top, 1));
 }
 
-/// So many legal candidates take their time, some milliseconds each.
-constexpr std::size_t kMany = 5000;
+/// So many legal candidates take some seconds: a core prices about 7000 in one.
+constexpr std::size_t kMany = 30'000;
 
 void tell_of_many(const search::Space& space, const Console& console) {
   if (space.legal.size() < kMany) return;
