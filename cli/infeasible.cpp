@@ -33,21 +33,19 @@ std::string illegal_text(const search::Space& space) {
 }
 
 std::string nearest_miss_text(const search::Space& space, const search::Ranking& ranking,
-                              const std::vector<estimator::Quantities>& quantities,
                               const estimator::Pricer& pricer) {
-  const auto nearest = search::nearest_miss(space, ranking, quantities, pricer);
+  const auto nearest = search::nearest_miss(space, ranking, pricer);
   if (!nearest) return "";
   return fmt::format("the nearest, {}: {}", describe(space.legal[ranking.too_large.front()]),
                      nearest->reason);
 }
 
 std::string infeasible_text(const search::Space& space, const search::Ranking& ranking,
-                            const std::vector<estimator::Quantities>& quantities,
                             const estimator::Pricer& pricer) {
   if (space.legal.empty()) return illegal_text(space);
   if (!ranking.fits.empty()) return "";
   return fmt::format("none of the {} fits; {}", counted(space.counted, "candidate"),
-                     nearest_miss_text(space, ranking, quantities, pricer));
+                     nearest_miss_text(space, ranking, pricer));
 }
 
 std::string out_of_memory_text(const Problem& problem, const std::vector<Trial>& trials) {

@@ -17,13 +17,11 @@ std::string illegal_text(const search::Space& space);
 /// By the model: the plan that is nearest to fitting, or the rules that no candidate meets. Empty
 /// if a plan fits.
 std::string infeasible_text(const search::Space& space, const search::Ranking& ranking,
-                            const std::vector<estimator::Quantities>& quantities,
                             const estimator::Pricer& pricer);
 
 /// The plan that came nearest to fitting, and what its estimate says about it; empty if none is too
 /// large.
 std::string nearest_miss_text(const search::Space& space, const search::Ranking& ranking,
-                              const std::vector<estimator::Quantities>& quantities,
                               const estimator::Pricer& pricer);
 
 /// By measurement: the trial that came nearest before it ran out of memory. Empty if none did.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/console.h"
 #include "cli/infeasible.h"
@@ -37,8 +38,8 @@ std::size_t read_top(const Settings& settings) {
   return top == nullptr ? kTop : static_cast<std::size_t>(parse_count(*top, 1));
 }
 
-/// So many legal candidates take their time, some milliseconds each.
-constexpr std::size_t kMany = 5000;
+/// So many legal candidates take some seconds: a core prices about 7000 in one.
+constexpr std::size_t kMany = 30'000;
 
 void tell_of_many(const search::Space& space, const Console& console) {
   if (space.legal.size() < kMany) return;
@@ -54,19 +55,19 @@ RankingReport make_report(const ManyCandidates& many, const Calibration& prior, 
   RankingReport report;
   report.space = search::enumerate(problem, traits, many.space);
   tell_of_many(report.space, console);
-  const auto quantities = search::quantify(problem, traits, report.space);
   const estimator::Pricer pricer(problem, traits, prior);
-  report.ranking = search::rank(report.space, quantities, pricer);
+  report.ranking =
+      search::rank(report.space, search::price_all(problem, traits, report.space, pricer,
+                                                   std::thread::hardware_concurrency()));
   const std::size_t shown = std::min(top, report.ranking.fits.size());
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::size_t index = report.ranking.fits[i];
-    report.top.push_back(pricer.estimate(report.space.legal[index], quantities[index]));
+    report.top.push_back(pricer.estimate(report.space.legal[report.ranking.fits[i]]));
   }
   report.explain_dropped = explain;
   if (explain) {
-    report.nearest_miss = nearest_miss_text(report.space, report.ranking, quantities, pricer);
+    report.nearest_miss = nearest_miss_text(report.space, report.ranking, pricer);
   }
-  report.infeasible = infeasible_text(report.space, report.ranking, quantities, pricer);
+  report.infeasible = infeasible_text(report.space, report.ranking, pricer);
   return report;
 }
 

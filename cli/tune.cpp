@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "cli/command_input.h"
 #include "cli/console.h"
@@ -193,11 +194,12 @@ std::string nothing_fits_text(const ProblemInput& input, const search::Space& sp
                               const Calibration& prior, const std::vector<Trial>& trials) {
   const Problem& problem = input.problem;
   if (problem.model.stand_in) return out_of_memory_text(problem, trials);
-  const auto quantities = search::quantify(problem, input.traits(), space);
   const estimator::Pricer pricer(problem, input.traits(),
                                  estimator::calibrate(problem, input.traits(), prior, trials));
-  const search::Ranking ranking = search::rank(space, quantities, pricer);
-  const std::string message = infeasible_text(space, ranking, quantities, pricer);
+  const search::Ranking ranking =
+      search::rank(space, search::price_all(problem, input.traits(), space, pricer,
+                                            std::thread::hardware_concurrency()));
+  const std::string message = infeasible_text(space, ranking, pricer);
   return message.empty() ? out_of_memory_text(problem, trials) : message;
 }
 

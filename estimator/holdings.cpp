@@ -17,10 +17,6 @@
 namespace planwright::estimator {
 namespace {
 
-bool applies(const Holding& holding, const Problem& problem, const Candidate& candidate) {
-  return !holding.when || holding.when(problem, candidate);
-}
-
 Home home_of(const Holding& holding, const Candidate& candidate) {
   return holding.home == nullptr ? Home::device : holding.home(candidate);
 }
@@ -225,13 +221,6 @@ std::int64_t bytes_each(const Holding& holding, const Problem& problem) {
   return holding.copies * holding.bytes_each(problem.workload.recipe);
 }
 
-Bytes bytes_of(const Holding& holding, const Problem& problem, const TargetTraits& traits,
-               const Candidate& candidate, const Layouts& layouts) {
-  std::int64_t elements = elements_of(holding, problem, traits, candidate, layouts);
-  if (holding.at_most > 0) elements = std::min(elements, holding.at_most);
-  return Bytes{elements * bytes_each(holding, problem)};
-}
-
 /// Tensors that are page-locked one by one.
 Bytes page_locked_parts(const Holding& holding, const Problem& problem, const Candidate& candidate,
                         const FlatLayout& layout) {
@@ -243,9 +232,9 @@ Bytes page_locked_parts(const Holding& holding, const Problem& problem, const Ca
   return Bytes{bytes};
 }
 
-Bytes on_host(const Holding& holding, const Problem& problem, const TargetTraits& traits,
+/// `bytes`: of the holding.
+Bytes on_host(const Holding& holding, Bytes bytes, const Problem& problem,
               const Candidate& candidate, const Layouts& layouts) {
-  const Bytes bytes = bytes_of(holding, problem, traits, candidate, layouts);
   if (!holding.pinned) return bytes;
   if (sharded_by(holding, candidate) != ShardedBy::each_row) {
     return Bytes{page_locked(bytes.value)};
@@ -261,85 +250,88 @@ bool lives_in(const Holding& holding, Phase phase) {
 
 }  // namespace
 
-std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const TargetTraits& traits,
-                                                 const Candidate& candidate,
-                                                 const Layouts& layouts) {
-  std::array<Ledger, kWordCount<Phase>> held{};
+Holdings::Holdings(const Problem& problem, const TargetTraits& traits, const Candidate& candidate)
+    : problem_(problem), traits_(traits), candidate_(candidate) {
+  rows_.reserve(traits.holdings.size());
   for (const Holding& holding : traits.holdings) {
-    if (holding.with_gradients || !applies(holding, problem, candidate)) continue;
-    if (home_of(holding, candidate) != Home::device) continue;
-    const Bytes bytes = bytes_of(holding, problem, traits, candidate, layouts);
+    if (!holding.when || holding.when(problem, candidate)) rows_.push_back(&holding);
+  }
+}
+
+Bytes Holdings::bytes_of(const Holding& holding, const Layouts& layouts) const {
+  std::int64_t elements = elements_of(holding, problem_, traits_, candidate_, layouts);
+  if (holding.at_most > 0) elements = std::min(elements, holding.at_most);
+  return Bytes{elements * bytes_each(holding, problem_)};
+}
+
+std::array<Ledger, kWordCount<Phase>> Holdings::held_bytes(const Layouts& layouts) const {
+  std::array<Ledger, kWordCount<Phase>> held{};
+  for (const Holding* holding : rows_) {
+    if (holding->with_gradients || home_of(*holding, candidate_) != Home::device) continue;
+    const Bytes bytes = bytes_of(*holding, layouts);
     for (std::size_t phase = 0; phase < held.size(); ++phase) {
-      if (lives_in(holding, static_cast<Phase>(phase))) held[phase][holding.account] += bytes;
+      if (lives_in(*holding, static_cast<Phase>(phase))) held[phase][holding->account] += bytes;
     }
   }
   return held;
 }
 
-bool regrows(const Problem& problem, const TargetTraits& traits, const Candidate& candidate) {
-  return std::any_of(traits.holdings.begin(), traits.holdings.end(), [&](const Holding& holding) {
-    return holding.grows && holding.to == Phase::backward && applies(holding, problem, candidate);
+bool Holdings::regrows() const {
+  return std::any_of(rows_.begin(), rows_.end(), [](const Holding* holding) {
+    return holding->grows && holding->to == Phase::backward;
   });
 }
 
-Ledger bytes_with_gradients(const Problem& problem, const TargetTraits& traits,
-                            const Candidate& candidate, const Layouts& layouts) {
+Ledger Holdings::bytes_with_gradients(const Layouts& layouts) const {
   Ledger bytes;
-  for (const Holding& holding : traits.holdings) {
-    if (!holding.with_gradients || !applies(holding, problem, candidate)) continue;
-    bytes[holding.account] += bytes_of(holding, problem, traits, candidate, layouts);
+  for (const Holding* holding : rows_) {
+    if (holding->with_gradients) bytes[holding->account] += bytes_of(*holding, layouts);
   }
   return bytes;
 }
 
-Bytes host_bytes(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
-                 const Layouts& layouts) {
+Bytes Holdings::host_bytes(const Layouts& layouts) const {
   std::array<Bytes, kWordCount<Phase>> held{};
-  for (const Holding& holding : traits.holdings) {
-    if (!applies(holding, problem, candidate)) continue;
-    if (home_of(holding, candidate) != Home::host) continue;
-    const Bytes bytes = on_host(holding, problem, traits, candidate, layouts);
+  for (const Holding* holding : rows_) {
+    if (home_of(*holding, candidate_) != Home::host) continue;
+    const Bytes bytes =
+        on_host(*holding, bytes_of(*holding, layouts), problem_, candidate_, layouts);
     for (std::size_t phase = 0; phase < held.size(); ++phase) {
-      if (lives_in(holding, static_cast<Phase>(phase))) held[phase] += bytes;
+      if (lives_in(*holding, static_cast<Phase>(phase))) held[phase] += bytes;
     }
   }
   return *std::max_element(held.begin(), held.end());
 }
 
-Bytes weights_off_device(const Problem& problem, const TargetTraits& traits,
-                         const Candidate& candidate, const Layouts& layouts) {
+Bytes Holdings::weights_off_device(const Layouts& layouts) const {
   Bytes bytes;
-  for (const Holding& holding : traits.holdings) {
-    if (holding.account != Account::parameters || !applies(holding, problem, candidate)) continue;
-    if (home_of(holding, candidate) == Home::device) continue;
-    bytes += bytes_of(holding, problem, traits, candidate, layouts);
+  for (const Holding* holding : rows_) {
+    const bool away = home_of(*holding, candidate_) != Home::device;
+    if (away && holding->account == Account::parameters) bytes += bytes_of(*holding, layouts);
   }
   return bytes;
 }
 
-std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
-                                        const Candidate& candidate, const FlatLayout& trained,
-                                        int ranks) {
+std::vector<std::int64_t> Holdings::growing_bytes(const FlatLayout& trained, int ranks) const {
   std::vector<std::int64_t> units;
-  for (const Holding& holding : traits.holdings) {
-    if (!holding.grows || !applies(holding, problem, candidate)) continue;
-    if (home_of(holding, candidate) != Home::device) continue;
+  for (const Holding* holding : rows_) {
+    if (!holding->grows || home_of(*holding, candidate_) != Home::device) continue;
     std::vector<std::int64_t> elements(trained.read_by.size());
-    for_each_part(holding, candidate, trained, ranks,
+    for_each_part(*holding, candidate_, trained, ranks,
                   [&](const FlatTensor& tensor, std::int64_t each) {
                     elements[static_cast<std::size_t>(tensor.first_unit)] += each;
                   });
     units.resize(elements.size());
     for (std::size_t unit = 0; unit < units.size(); ++unit) {
-      units[unit] += in_a_row(elements[unit], holding, candidate) * bytes_each(holding, problem);
+      units[unit] +=
+          in_a_row(elements[unit], *holding, candidate_) * bytes_each(*holding, problem_);
     }
   }
   return units;
 }
 
-std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
-                                        const Candidate& candidate, const FlatLayout& trained) {
-  return growing_bytes(problem, traits, candidate, trained, shard_ranks(candidate));
+std::vector<std::int64_t> Holdings::growing_bytes(const FlatLayout& trained) const {
+  return growing_bytes(trained, shard_ranks(candidate_));
 }
 
 }  // namespace planwright::estimator

@@ -18,32 +18,39 @@ struct Layouts {
   const FlatLayout& experts;
 };
 
-/// What is held in each phase, in the order of Phase; what grows only where no micro-batch runs, in
-/// reduce and optimizer, and what comes with gradients nowhere.
-std::array<Ledger, kWordCount<Phase>> held_bytes(const Problem& problem, const TargetTraits& traits,
-                                                 const Candidate& candidate,
-                                                 const Layouts& layouts);
+/// The rows that apply to one candidate: asked for once, they are what all its stages hold. Refers
+/// to what it was made of.
+class Holdings {
+ public:
+  Holdings(const Problem& problem, const TargetTraits& traits, const Candidate& candidate);
 
-/// What a rank keeps in its host's memory, in the phase that has most.
-Bytes host_bytes(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
-                 const Layouts& layouts);
+  /// What is held in each phase, in the order of Phase; what grows only where no micro-batch runs,
+  /// in reduce and optimizer, and what comes with gradients nowhere.
+  std::array<Ledger, kWordCount<Phase>> held_bytes(const Layouts& layouts) const;
 
-/// Weights that a rank keeps off its device, in bytes.
-Bytes weights_off_device(const Problem& problem, const TargetTraits& traits,
-                         const Candidate& candidate, const Layouts& layouts);
+  /// What a rank keeps in its host's memory, in the phase that has most.
+  Bytes host_bytes(const Layouts& layouts) const;
 
-/// Of what grows: bytes that the first backward of each unit makes. Empty if nothing grows.
-std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
-                                        const Candidate& candidate, const FlatLayout& trained);
-/// The same of a layout that is spread over `ranks`: experts that are apart.
-std::vector<std::int64_t> growing_bytes(const Problem& problem, const TargetTraits& traits,
-                                        const Candidate& candidate, const FlatLayout& experts,
-                                        int ranks);
-/// Whether that is so of each micro-batch's backward, and ends with it.
-bool regrows(const Problem& problem, const TargetTraits& traits, const Candidate& candidate);
+  /// Weights that a rank keeps off its device, in bytes.
+  Bytes weights_off_device(const Layouts& layouts) const;
 
-/// What comes with each backward's first gradient and goes when that has ended.
-Ledger bytes_with_gradients(const Problem& problem, const TargetTraits& traits,
-                            const Candidate& candidate, const Layouts& layouts);
+  /// Of what grows: bytes that the first backward of each unit makes. Empty if nothing grows.
+  std::vector<std::int64_t> growing_bytes(const FlatLayout& trained) const;
+  /// The same of a layout that is spread over `ranks`: experts that are apart.
+  std::vector<std::int64_t> growing_bytes(const FlatLayout& experts, int ranks) const;
+  /// Whether that is so of each micro-batch's backward, and ends with it.
+  bool regrows() const;
+
+  /// What comes with each backward's first gradient and goes when that has ended.
+  Ledger bytes_with_gradients(const Layouts& layouts) const;
+
+ private:
+  Bytes bytes_of(const Holding& holding, const Layouts& layouts) const;
+
+  const Problem& problem_;
+  const TargetTraits& traits_;
+  const Candidate& candidate_;
+  std::vector<const Holding*> rows_;
+};
 
 }  // namespace planwright::estimator

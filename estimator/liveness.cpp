@@ -1,6 +1,7 @@
 #include "estimator/liveness.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "estimator/page_locked.h"
 
@@ -108,25 +109,69 @@ void Simulator::copy(const Event& event) {
   if (event.kind == Event::Kind::fetch) copies_.fetched += event.bytes;
 }
 
-void Simulator::look(std::int64_t workspace, bool scratch) {
-  PhasePeaks& here = phases_[static_cast<std::size_t>(phase_)];
-  if (total_ > here.tensors_total) {
-    here.tensors_total = total_;
-    here.peaks.tensors = live_;
+void Simulator::run(const Effect& effect) {
+  if (timeline_ != nullptr) return run(effect.script);
+  here().look(live_, total_, effect.largest);
+  live_ += effect.change;
+  total_ += effect.total;
+  copies_.most = std::max(copies_.most, copies_.here + effect.copies.most);
+  copies_.here += effect.copies.here;
+  copies_.sent += effect.copies.sent;
+  copies_.fetched += effect.copies.fetched;
+}
+
+Effect effect_of(Script script, bool page_locks) {
+  Simulator simulator(page_locks);
+  Largest& largest = simulator.here();
+  largest.tensors_total = largest.kernels_total = largest.product_total = Largest::kNone;
+  simulator.copies_.most = Largest::kNone;
+  simulator.run(script);
+  return {std::move(script), simulator.live_, simulator.total_, simulator.copies_, largest};
+}
+
+namespace {
+
+Ledger with_workspace(Ledger live, std::int64_t workspace) {
+  live[Account::workspace] += Bytes{workspace};
+  return live;
+}
+
+Ledger sum(Ledger a, const Ledger& b) {
+  a += b;
+  return a;
+}
+
+}  // namespace
+
+void Largest::look(const Ledger& live, std::int64_t total, std::int64_t workspace, bool scratch) {
+  if (total > tensors_total) {
+    tensors_total = total;
+    peaks.tensors = live;
   }
-  const std::int64_t with_workspace = total_ + workspace;
-  const auto instant = [&] {
-    Ledger now = live_;
-    now[Account::workspace] += Bytes{workspace};
-    return now;
-  };
-  if (with_workspace > here.kernels_total) {
-    here.kernels_total = with_workspace;
-    here.peaks.kernels = instant();
+  const std::int64_t all = total + workspace;
+  if (all > kernels_total) {
+    kernels_total = all;
+    peaks.kernels = with_workspace(live, workspace);
   }
-  if (scratch && (!here.peaks.product || with_workspace > here.product_total)) {
-    here.product_total = with_workspace;
-    here.peaks.product = instant();
+  if (scratch && (!peaks.product || all > product_total)) {
+    product_total = all;
+    peaks.product = with_workspace(live, workspace);
+  }
+}
+
+void Largest::look(const Ledger& live, std::int64_t total, const Largest& of_script) {
+  if (total + of_script.tensors_total > tensors_total) {
+    tensors_total = total + of_script.tensors_total;
+    peaks.tensors = sum(live, of_script.peaks.tensors);
+  }
+  if (total + of_script.kernels_total > kernels_total) {
+    kernels_total = total + of_script.kernels_total;
+    peaks.kernels = sum(live, of_script.peaks.kernels);
+  }
+  const std::int64_t product = total + of_script.product_total;
+  if (of_script.peaks.product && (!peaks.product || product > product_total)) {
+    product_total = product;
+    peaks.product = sum(live, *of_script.peaks.product);
   }
 }
 

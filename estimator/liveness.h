@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -76,6 +77,29 @@ struct Instant {
   std::int64_t tensors = 0;
 };
 
+/// The largest instants so far, the first of equals, and what is alive at them in all.
+struct Largest {
+  /// Below whatever may be alive, and so far from the end that it can be added to.
+  static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min() / 2;
+
+  Peaks peaks;
+  std::int64_t tensors_total = 0, kernels_total = 0, product_total = 0;
+
+  void look(const Ledger& live, std::int64_t total, std::int64_t workspace, bool scratch);
+  /// Those of a script that begins with `live`.
+  void look(const Ledger& live, std::int64_t total, const Largest& of_script);
+};
+
+/// What a script comes to, wherever it begins: what is alive more at its end, and its largest
+/// instants beyond what was alive before. Running it is as running the script, and sooner.
+struct Effect {
+  Script script;  ///< for a timeline; may be empty where none is kept
+  Ledger change;
+  std::int64_t total = 0;
+  HostCopies copies{.most = Largest::kNone};
+  Largest largest{{}, Largest::kNone, Largest::kNone, Largest::kNone};
+};
+
 /// Runs scripts from an empty device and keeps the peaks of each phase.
 class Simulator {
  public:
@@ -85,6 +109,13 @@ class Simulator {
   /// What comes belongs to `phase`; what is alive now is an instant of it.
   void enter(Phase phase);
   void run(const Script& script);
+  void run(const Effect& effect);
+  void make(const Tensor& tensor) {
+    step({Event::Kind::make, tensor.name, tensor.account, tensor.bytes, false});
+  }
+  void drop(const Tensor& tensor) {
+    step({Event::Kind::drop, tensor.name, tensor.account, tensor.bytes, false});
+  }
 
   /// Runs `body` that often. Every round shifts the live bytes by the same amount, so that each of
   /// its instants is largest in the first or in the last round: no other is looked at.
@@ -107,20 +138,19 @@ class Simulator {
 
   const Ledger& live() const { return live_; }
   const HostCopies& copies() const { return copies_; }
-  const Peaks& peaks(Phase phase) const { return at(phase).peaks; }
+  const Peaks& peaks(Phase phase) const { return phases_[static_cast<std::size_t>(phase)].peaks; }
 
  private:
-  struct PhasePeaks {
-    Peaks peaks;
-    std::int64_t tensors_total = 0, kernels_total = 0, product_total = 0;
-  };
+  friend Effect effect_of(Script script, bool page_locks);
 
   void step(const Event& event);
-  void look(std::int64_t workspace, bool scratch);
+  void look(std::int64_t workspace, bool scratch) {
+    here().look(live_, total_, workspace, scratch);
+  }
   /// As if what was alive went from `before` to now `rounds` times more.
   void skip(const Ledger& before, const HostCopies& copies_before, std::int64_t rounds);
   void copy(const Event& event);
-  const PhasePeaks& at(Phase phase) const { return phases_[static_cast<std::size_t>(phase)]; }
+  Largest& here() { return phases_[static_cast<std::size_t>(phase_)]; }
 
   bool page_locks_;
   Ledger live_;
@@ -128,7 +158,10 @@ class Simulator {
   std::int64_t total_ = 0;
   Phase phase_ = Phase::load;
   std::vector<Instant>* timeline_ = nullptr;
-  std::array<PhasePeaks, kWordCount<Phase>> phases_{};
+  std::array<Largest, kWordCount<Phase>> phases_{};
 };
+
+/// With `page_locks` as the simulator's that is to run it.
+Effect effect_of(Script script, bool page_locks);
 
 }  // namespace planwright::estimator

@@ -12,7 +12,7 @@ struct MessageContext {
   const Problem& problem;
   const Candidate& candidate;
   const ModelPart& part;
-  StepShape shape;
+  const StepShape& shape;
   const FlatLayout& layout;
   const FlatLayout& frozen;
   const FlatLayout& experts;  ///< those that have buffers of their own

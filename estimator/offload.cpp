@@ -26,7 +26,7 @@ double returned_bytes(const OffloadedStage& s) {
 }
 
 double weight_bytes(const OffloadedStage& s) {
-  const Bytes weights = weights_off_device(s.problem, s.traits, s.candidate, s.layouts);
+  const Bytes weights = s.holdings.weights_off_device(s.layouts);
   return gatherings(s.sharding) * static_cast<double>(weights.value);
 }
 
@@ -42,7 +42,7 @@ double gradient_bytes(const OffloadedStage& s) {
 
 void add_offload(StageQuantities& q, const OffloadedStage& stage) {
   if (stage.candidate.offload == Offload{}) return;
-  q.offload.held = host_bytes(stage.problem, stage.traits, stage.candidate, stage.layouts);
+  q.offload.held = stage.holdings.host_bytes(stage.layouts);
   q.offload.moved = weight_bytes(stage);
   q.offload.moved_each_step = returned_bytes(stage);
   const double gradients = gradient_bytes(stage);

@@ -12,8 +12,8 @@ namespace planwright::estimator {
 
 struct OffloadedStage {
   const Problem& problem;
-  const TargetTraits& traits;
   const Candidate& candidate;
+  const Holdings& holdings;
   const Layouts& layouts;
   const Sharding& sharding;
 };

@@ -298,6 +298,10 @@ Estimate Pricer::estimate(const Candidate& candidate, const Quantities& q) const
   return estimate;
 }
 
+Estimate Pricer::estimate(const Candidate& candidate) const {
+  return estimate(candidate, quantify(state_->problem, state_->traits, candidate));
+}
+
 Estimate price(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
                const Quantities& quantities, const Calibration& calibration) {
   return Pricer(problem, traits, calibration).estimate(candidate, quantities);

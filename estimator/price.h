@@ -41,6 +41,8 @@ class Pricer {
   /// Everything. When it does not fit, `reason` names account, rank, phase, shortfall and the
   /// smallest change that would fit, which is searched for: some hundred times slower.
   Estimate estimate(const Candidate& candidate, const Quantities& quantities) const;
+  /// Of quantities that are made for it.
+  Estimate estimate(const Candidate& candidate) const;
 
  private:
   struct State;

@@ -111,10 +111,10 @@ void require_expressed(const Candidate& c, const TargetTraits& traits, KernelSet
   require(!c.offload.activations || traits.activation_offload, "offload");
 }
 
-StageRow stage_row(const StageStep& step) {
+StageRow stage_row(const StageStep& step, KeptPrograms& programs) {
   StageRow row;
-  row.peaks = stage_peaks(step);
-  row.copies = stage_copies(step);
+  row.peaks = stage_peaks(step, programs);
+  row.copies = stage_copies(step, programs);
   const auto block = [&](std::int64_t layer) -> const BlockSpec& {
     return step.model.block(step.part.first_layer + layer);
   };
@@ -140,9 +140,8 @@ StageRow stage_row(const StageStep& step) {
   return row;
 }
 
-void add_holdings(StageQuantities& q, const Problem& problem, const TargetTraits& traits,
-                  const Layouts& layouts, const Candidate& candidate) {
-  const auto held = held_bytes(problem, traits, candidate, layouts);
+void add_holdings(StageQuantities& q, const Holdings& holdings, const Layouts& layouts) {
+  const auto held = holdings.held_bytes(layouts);
   for (std::size_t i = 0; i < held.size(); ++i) {
     PhaseBytes& phase = q.phases[i];
     phase.tensors += held[i];
@@ -168,12 +167,13 @@ void add_peaks(StageQuantities& q, const StageRow& row, const StepShape& shape) 
 }
 
 /// Of micro-batches that a stage's script does not show.
-void add_stage_buffers(StageQuantities& q, const Candidate& c, const StageStep& step) {
+void add_stage_buffers(StageQuantities& q, const Candidate& c, const StageStep& step,
+                       KeptPrograms& programs) {
   if (!step.shape.torch_stages) return;
   const std::int64_t hidden =
       step.micro_batches - torch_shown(c.schedule, step.stage, c.pp, c.vpp, step.micro_batches);
   const Bytes bytes{hidden * torch_buffers(c.schedule, step.stage, c.pp, c.vpp) *
-                    step_program(step.shape)->boundary().bytes};
+                    programs.of(step.shape).boundary().bytes};
   for (PhaseBytes& phase : q.phases) {
     if (phase.phase == Phase::load) continue;
     phase.tensors[Account::communication] += bytes;
@@ -262,6 +262,7 @@ struct QuantityTable::Rows {
   TargetTraits traits;
   double flops_per_token = 0, capability = 0;
   std::map<StageKey, StageRow> stages;
+  KeptPrograms programs;
   std::map<LayoutKey, FlatLayout> layouts;
 
   /// With the rows that the target pads the vocabulary to.
@@ -274,9 +275,15 @@ struct QuantityTable::Rows {
     return found->second;
   }
 
-  const FlatLayout& layout(const Candidate& c, const ModelPart& part, Experts experts) {
-    const Problem& problem = padded(c);
-    const bool by_unit = traits.sharding(problem, c).by_unit;
+  StepFacts facts_of(const Candidate& c) {
+    StepFacts facts(padded(c), traits, c);
+    facts.shape.capability = capability;
+    return facts;
+  }
+
+  const FlatLayout& layout(const StepFacts& facts, const ModelPart& part, Experts experts) {
+    const Candidate& c = facts.candidate;
+    const bool by_unit = facts.sharding.by_unit;
     const Bucketing bucketing{by_unit ? 0 : traits.bucket_elements(c), by_unit};
     const int ranks = experts == Experts::alone ? expert_shard_ranks(c) : shard_ranks(c);
     LayoutKey key = layout_key(part, ranks);
@@ -284,39 +291,38 @@ struct QuantityTable::Rows {
     key.by_unit = by_unit;
     key.bucket_elements = bucketing.elements;
     const auto [found, fresh] = layouts.try_emplace(key);
-    if (fresh) found->second = flat_layout(problem.model, part, ranks, bucketing, experts);
+    if (fresh) found->second = flat_layout(facts.problem.model, part, ranks, bucketing, experts);
     return found->second;
   }
 
-  const FlatLayout& frozen(const Candidate& c, const ModelPart& part) {
-    const Problem& problem = padded(c);
-    const int ranks = traits.sharding(problem, c).shards_weights() ? shard_ranks(c) : 1;
+  const FlatLayout& frozen(const StepFacts& facts, const ModelPart& part) {
+    const int ranks = facts.sharding.shards_weights() ? shard_ranks(facts.candidate) : 1;
     LayoutKey key = layout_key(part, ranks);
     key.frozen = key.by_unit = true;
     const auto [found, fresh] = layouts.try_emplace(key);
-    if (fresh) found->second = frozen_layout(problem.model, part, ranks);
+    if (fresh) found->second = frozen_layout(facts.problem.model, part, ranks);
     return found->second;
   }
 
-  Layouts layouts_of(const Candidate& c, const ModelPart& part) {
+  Layouts layouts_of(const StepFacts& facts, const ModelPart& part) {
     static const FlatLayout kNone;
-    const bool apart = traits.experts_apart || c.ep > 1;
-    return {layout(c, part, apart ? Experts::left_out : Experts::with_all), frozen(c, part),
-            apart ? layout(c, part, Experts::alone) : kNone};
+    const bool apart = traits.experts_apart || facts.candidate.ep > 1;
+    return {layout(facts, part, apart ? Experts::left_out : Experts::with_all), frozen(facts, part),
+            apart ? layout(facts, part, Experts::alone) : kNone};
   }
 
   /// Experts of their own ranks are gathered and reduced with their blocks.
-  void add_experts(StageStep& step, const Candidate& c, const FlatLayout& experts) {
+  static void add_experts(StageStep& step, const StepFacts& facts, const FlatLayout& experts) {
     step.experts = &experts;
-    const auto more = growing_bytes(padded(c), traits, c, experts, expert_shard_ranks(c));
+    const auto more = facts.holdings.growing_bytes(experts, expert_shard_ranks(facts.candidate));
     for (std::size_t unit = 0; unit < more.size(); ++unit) step.growing[unit] += more[unit];
   }
 
-  StageStep step_of(const Candidate& c, int number, const ModelPart& part, const Layouts& both) {
-    StageStep step = stage_step(padded(c), traits, c, number, part, both.trained, both.frozen);
-    step.shape.capability = capability;
+  static StageStep step_of(const StepFacts& facts, int number, const ModelPart& part,
+                           const Layouts& both) {
+    StageStep step = stage_step(facts, number, part, both.trained, both.frozen);
     if (step.sharding.by_unit && !both.experts.tensors.empty()) {
-      add_experts(step, c, both.experts);
+      add_experts(step, facts, both.experts);
     }
     return step;
   }
@@ -358,22 +364,22 @@ struct QuantityTable::Rows {
       key.bucket_elements = step.sharding.by_unit ? 0 : traits.bucket_elements(c);
     }
     const auto [found, fresh] = stages.try_emplace(key);
-    if (fresh) found->second = stage_row(step);
+    if (fresh) found->second = stage_row(step, programs);
     return found->second;
   }
 
-  StageQuantities quantify_stage(const Candidate& c, int number) {
-    const Problem& problem = padded(c);
+  StageQuantities quantify_stage(const StepFacts& facts, int number) {
+    const Candidate& c = facts.candidate;
+    const Problem& problem = facts.problem;
     const ModelPart part = model_part(problem.model, c, rank_at(c, {0, 0, number}));
-    const Sharding sharding = traits.sharding(problem, c);
-    const Layouts both = layouts_of(c, part);
+    const Layouts both = layouts_of(facts, part);
     const FlatLayout& flat = both.trained;
-    const StageStep step = step_of(c, number, part, both);
+    const StageStep step = step_of(facts, number, part, both);
     const StageRow& row = stage(c, step, both);
     StageQuantities q;
     add_peaks(q, row, step.shape);
-    add_holdings(q, problem, traits, both, c);
-    add_stage_buffers(q, c, step);
+    add_holdings(q, facts.holdings, both);
+    add_stage_buffers(q, c, step, programs);
     q.forward = row.forward;
     q.backward = row.backward;
     q.postponed = row.postponed;
@@ -381,15 +387,15 @@ struct QuantityTable::Rows {
     q.head = row.head;
     const auto owned = static_cast<double>(flat.shard_numel() + both.experts.shard_numel());
     const double whole = static_cast<double>(flat.numel + both.experts.numel);
-    q.step.bytes = (sharding.buckets ? owned : whole) *
+    q.step.bytes = (facts.sharding.buckets ? owned : whole) *
                    static_cast<double>(bytes_of(problem.workload.recipe.gradient));
     q.step.launches = 1;  // the flat gradient is zeroed
     q.optimizer_bytes = owned * optimizer_bytes_each(problem.workload);
     q.optimizer_launches = static_cast<double>(flat.buckets.size() + both.experts.buckets.size());
-    add_offload(q, {problem, traits, c, both, sharding});
+    add_offload(q, {problem, c, facts.holdings, both, facts.sharding});
     add_activations(q.offload, step.shape.activations, row.copies);
     add_messages(q, {problem, c, part, step.shape, flat, both.frozen, both.experts,
-                     traits.transport(problem.cluster.device.kind), traits.overlaps(c), sharding});
+                     traits.transport(problem.cluster.device.kind), facts.overlap, facts.sharding});
     return q;
   }
 };
@@ -408,13 +414,17 @@ QuantityTable& QuantityTable::operator=(QuantityTable&&) noexcept = default;
 const Problem& QuantityTable::problem() const { return rows_->problem; }
 const TargetTraits& QuantityTable::traits() const { return rows_->traits; }
 
+void QuantityTable::forget_stages() { rows_->stages.clear(); }
+
 Quantities QuantityTable::quantify(const Candidate& candidate) {
   require_expressed(candidate, rows_->traits, rows_->traits.kernels(problem().cluster.device.kind));
   const Problem& problem = rows_->problem;
   Quantities q;
   const Candidate staged = with_stages(candidate, rows_->padded(candidate).model, rows_->traits);
+  const StepFacts facts = rows_->facts_of(staged);
+  q.stages.reserve(static_cast<std::size_t>(candidate.pp));
   for (int stage = 0; stage < candidate.pp; ++stage) {
-    q.stages.push_back(rows_->quantify_stage(staged, stage));
+    q.stages.push_back(rows_->quantify_stage(facts, stage));
   }
   q.micro_batches =
       static_cast<double>(std::max<std::int64_t>(1, accumulation(problem, candidate)));

@@ -116,6 +116,9 @@ class QuantityTable {
   /// rules or its supported axes exclude it before.
   Quantities quantify(const Candidate& candidate);
 
+  /// Stages' peaks and work are not kept any longer: those of one layout are no other layout's.
+  void forget_stages();
+
   const Problem& problem() const;
   const TargetTraits& traits() const;
 

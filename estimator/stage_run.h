@@ -4,13 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "estimator/kept_program.h"
 #include "estimator/spec/pipeline.h"
 #include "estimator/stage_script.h"
-#include "estimator/step_program.h"
 #include "estimator/unit_windows.h"
 
 /// How a stage's step runs: estimator/stage_script in the order of the built-in runtime and of
@@ -39,6 +38,7 @@ struct Turn {
   /// With Sharding::ahead_elements: whose parameters are gathered at its beginning.
   std::vector<const UnitWindows*> ahead{};
   std::int64_t freed = 0;  ///< bytes of queued buckets that go when its own are complete
+  std::int64_t alike = 1;  ///< turns from this one on that look like it
 
   bool looks_like(const Turn& other) const {
     const auto same = [](const UnitWindows* a, const UnitWindows* b) {
@@ -53,11 +53,11 @@ struct Turn {
 
 class StageRun {
  public:
-  explicit StageRun(const StageStep& step)
+  StageRun(const StageStep& step, KeptPrograms& programs)
       : s_(step),
-        program_(step_program(step.shape)),
-        later_program_(step_program(summing(step.shape))),
-        staying_program_(step_program(without_offload(step.shape))),
+        program_(&programs.of(step.shape)),
+        later_program_(&programs.of(summing(step.shape))),
+        staying_program_(&programs.of(without_offload(step.shape))),
         windows_(windows_of(step)),
         simulator_(step.shape.activations.pinned),
         grown_(static_cast<std::size_t>(step.chunks)) {
@@ -82,9 +82,10 @@ class StageRun {
     return shape;
   }
   /// Gradients that are not handed over to others are added to those of the first backward.
-  const StepProgram& program() const {
+  KeptProgram& program() const {
     return grown() && !s_.sharding.buckets ? *later_program_ : *program_;
   }
+  const StepProgram& tensors() const { return program_->program(); }
   void run();
   const UnitWindows& windows(std::int64_t unit) const {
     return windows_[static_cast<std::size_t>(unit)];
@@ -118,6 +119,7 @@ class StageRun {
   void look_ahead(std::vector<Turn>& turns, std::size_t gathered) const;
   std::size_t units_ahead(const std::vector<Turn>& turns, std::size_t from) const;
   void queue_buckets(int chunk, std::vector<Turn>& turns);
+  static void compare(std::vector<Turn>& turns);
 
   /// Whose parameters are gathered while the unit before these turns is at work.
   const UnitWindows* next_of(const std::vector<Turn>& turns) const {
@@ -140,10 +142,11 @@ class StageRun {
   void begin_gradients() {
     if (!std::exchange(has_gradients_, true)) simulator_.run(with_gradients(&Script::make));
   }
-  void head_backward(const StepProgram::Chunk& chunk, const UnitWindows* opens);
+  using Head = KeptProgram::Head;
+  void head_backward(const Head::Chunk& chunk, const UnitWindows* opens);
   /// What is reduced is a tensor of its own, whose size is the rank's part.
   bool grows_apart() const { return s_.sharding.reduced_apart && s_.sharding.each_micro_batch; }
-  void run_backward(const Script& script, const UnitWindows* opens);
+  void run_backward(const Effect& script, const UnitWindows* opens);
   /// `freed`: see Turn.
   void complete(const UnitWindows& own, std::int64_t freed = 0);
   void end_queue();
@@ -153,9 +156,9 @@ class StageRun {
   void take(const Turn& turn);
   void take_all(const std::vector<Turn>& turns);
   void take_from(const std::vector<Turn>& turns, std::size_t last, int chunk, bool& done);
-  void head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* opens);
-  void head_whole(const StepProgram::Head& head, const UnitWindows& unit);
-  void head_twice(const StepProgram::Head& head, const UnitWindows& unit);
+  void head_chunk(const Head::Chunk& chunk, const UnitWindows* opens);
+  void head_whole(const Head& head, const UnitWindows& unit);
+  void head_twice(const Head& head, const UnitWindows& unit);
   void head();
   void forward(int chunk);
   void backward(int chunk);
@@ -179,11 +182,11 @@ class StageRun {
   static Tensor buffer(std::int64_t bytes) { return {"buffer", bytes, Account::communication}; }
   static Tensor idle(std::int64_t bytes) { return {"idle", bytes, Account::fragmentation}; }
   static Tensor gradients(std::int64_t bytes) { return {"bucket", bytes, Account::gradients}; }
-  void make(const Tensor& tensor) { simulator_.run(Script().make(tensor)); }
-  void drop(const Tensor& tensor) { simulator_.run(Script().drop(tensor)); }
+  void make(const Tensor& tensor) { simulator_.make(tensor); }
+  void drop(const Tensor& tensor) { simulator_.drop(tensor); }
 
   const StageStep& s_;
-  std::unique_ptr<const StepProgram> program_, later_program_, staying_program_;
+  KeptProgram *program_, *later_program_, *staying_program_;
   std::vector<UnitWindows> windows_;
   std::vector<std::vector<Turn>> forward_, backward_;  ///< of each chunk
   /// Bytes of queued buckets that go when the embedding's are complete, and that are left then.

@@ -6,11 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "estimator/holdings.h"
 #include "estimator/spec/recompute_plan.h"
 #include "estimator/stage_run.h"
 
 namespace planwright::estimator {
+
+void StageRun::compare(std::vector<Turn>& turns) {
+  for (std::size_t i = turns.size(); i-- > 0;) {
+    const bool more = i + 1 < turns.size() && turns[i].looks_like(turns[i + 1]);
+    turns[i].alike = more ? turns[i + 1].alike + 1 : 1;
+  }
+}
 
 /// Behind the `block`-th of a chunk of so many.
 InputCopies StageRun::copies_forward(std::int64_t block, std::int64_t blocks) const {
@@ -69,6 +75,7 @@ void StageRun::plan_forward(int chunk) {
     }
   }
   link(turns, begins(chunk) ? units_ahead(turns, 0) : 0);
+  compare(turns);
 }
 
 void StageRun::plan_backward(int chunk) {
@@ -88,11 +95,12 @@ void StageRun::plan_backward(int chunk) {
   if (s_.sharding.queued_elements > 0) queue_buckets(chunk, turns);
   const bool gathers_embedding = s_.sharding.copies_out && begins(chunk) && !turns.empty();
   if (gathers_embedding) turns.back().next = &windows(s_.part.embedding_unit());
+  compare(turns);
 }
 
 /// `opens`: the unit whose gradients it is the first to add to.
-void StageRun::run_backward(const Script& script, const UnitWindows* opens) {
-  const bool after = program().makes_gradients();
+void StageRun::run_backward(const Effect& script, const UnitWindows* opens) {
+  const bool after = tensors().makes_gradients();
   if (opens != nullptr && !after) open(*opens);
   simulator_.run(script);
   if (opens != nullptr && after) open(*opens);
@@ -109,9 +117,8 @@ void StageRun::take(const Turn& t) {
     enter(*t.own, t.next, pass);
   }
   bring_input(t.inputs);
-  const StepProgram& blocks = t.stays ? *staying_program_ : program();
-  const Script script = blocks.block(t.kind, t.keeps_input, *t.block);
-  run_backward(script, backward ? t.own : nullptr);
+  KeptProgram& blocks = t.stays ? *staying_program_ : program();
+  run_backward(blocks.block(t.kind, t.keeps_input, *t.block), backward ? t.own : nullptr);
   if (backward && inputs_linger()) make(program_->boundary());
   send_inputs(t.inputs);
   if (backward) begin_gradients();
@@ -125,12 +132,9 @@ void StageRun::take(const Turn& t) {
 /// Turns that look alike differ at most in the first: what it finds gathered or under way is what
 /// the one before it left. From the second on they repeat.
 void StageRun::take_all(const std::vector<Turn>& turns) {
-  for (std::size_t i = 0; i < turns.size();) {
-    std::size_t end = i + 1;
-    while (end < turns.size() && turns[end].looks_like(turns[i])) ++end;
-    take(turns[i]);
-    simulator_.repeat(static_cast<std::int64_t>(end - i) - 1, [&] { take(turns[i]); });
-    i = end;
+  for (auto turn = turns.begin(); turn != turns.end(); turn += turn->alike) {
+    take(*turn);
+    simulator_.repeat(turn->alike - 1, [&] { take(*turn); });
   }
 }
 
@@ -143,6 +147,7 @@ void StageRun::take_from(const std::vector<Turn>& turns, std::size_t last, int c
   if (!first) return take_all(turns);
   std::vector<Turn> kept = turns;
   kept[last].stays = true;
+  compare(kept);
   take_all(kept);
 }
 
@@ -150,9 +155,9 @@ void StageRun::forward(int chunk) {
   const std::vector<Turn>& turns = forward_of(chunk);
   chunk_ = chunk;
   simulator_.enter(Phase::forward);
-  if (begins(chunk)) make(program_->ids());
-  if (ends(chunk)) make(program_->targets(s_.part));
-  make(program_->kept(s_.part));
+  if (begins(chunk)) make(tensors().ids());
+  if (ends(chunk)) make(tensors().targets(s_.part));
+  make(tensors().kept(s_.part));
   gathered_ahead_ = false;
   if (begins(chunk)) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
@@ -165,7 +170,7 @@ void StageRun::forward(int chunk) {
 }
 
 /// `opens`: the unit whose gradients the first one adds to.
-void StageRun::head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* opens) {
+void StageRun::head_chunk(const Head::Chunk& chunk, const UnitWindows* opens) {
   simulator_.enter(Phase::forward);
   simulator_.run(chunk.forward);
   simulator_.enter(Phase::loss);
@@ -175,14 +180,14 @@ void StageRun::head_chunk(const StepProgram::Chunk& chunk, const UnitWindows* op
   head_backward(chunk, opens);
 }
 
-void StageRun::head_backward(const StepProgram::Chunk& chunk, const UnitWindows* opens) {
+void StageRun::head_backward(const Head::Chunk& chunk, const UnitWindows* opens) {
   simulator_.run(chunk.product_backward);
   if (!s_.model.lora.freezes()) begin_gradients();
   run_backward(chunk.backward, opens);
 }
 
 /// Forwards and at once backwards.
-void StageRun::head_whole(const StepProgram::Head& head, const UnitWindows& unit) {
+void StageRun::head_whole(const Head& head, const UnitWindows& unit) {
   const UnitWindows* next = next_of(backward_.back());
   if (s_.sharding.copies_out) {
     enter(unit, nullptr, Pass::forward);
@@ -191,7 +196,7 @@ void StageRun::head_whole(const StepProgram::Head& head, const UnitWindows& unit
   }
   simulator_.run(head.before);
   const UnitWindows* opens = &unit;
-  for (const StepProgram::Chunk& chunk : head.chunks) {
+  for (const Head::Chunk& chunk : head.chunks) {
     head_chunk(chunk, std::exchange(opens, nullptr));
     simulator_.repeat(chunk.count - 1, [&] { head_chunk(chunk, nullptr); });
   }
@@ -202,8 +207,8 @@ void StageRun::head_whole(const StepProgram::Head& head, const UnitWindows& unit
 }
 
 /// Out of its unit to the loss and back, and then into it again.
-void StageRun::head_twice(const StepProgram::Head& head, const UnitWindows& unit) {
-  const StepProgram::Chunk& chunk = head.chunks.front();
+void StageRun::head_twice(const Head& head, const UnitWindows& unit) {
+  const Head::Chunk& chunk = head.chunks.front();
   enter(unit, nullptr, Pass::forward);
   simulator_.run(head.before);
   simulator_.run(chunk.forward);
@@ -222,7 +227,7 @@ void StageRun::head_twice(const StepProgram::Head& head, const UnitWindows& unit
 
 void StageRun::head() {
   const UnitWindows& unit = windows(s_.part.head_unit());
-  const StepProgram::Head head = program().head(s_.model.runs.back().block);
+  const Head& head = program().head(s_.model.runs.back().block);
   simulator_.enter(Phase::forward);
   const bool at_once = head.chunks.size() > 1 || head.chunks.front().count > 1;
   if (s_.sharding.copies_out && !at_once) {
@@ -250,13 +255,13 @@ void StageRun::backward(int chunk) {
     if (s_.sharding.copies_out) leave(unit);
     release(unit);
     complete(unit, queue_ends_.empty() ? 0 : queue_ends_[static_cast<std::size_t>(chunk)].freed);
-    drop(program_->ids());
+    drop(tensors().ids());
   }
   end_queue();
   for (const Turn& turn : backward_of(chunk)) {
     for (int i = 0; i < turn.holds; ++i) drop(program_->boundary());
   }
-  drop(program_->kept(s_.part));
+  drop(tensors().kept(s_.part));
   drop(gradients(summing_));
   summing_ = 0;
   for (const UnitWindows& unit : windows_) {
@@ -264,7 +269,7 @@ void StageRun::backward(int chunk) {
   }
   grown_[static_cast<std::size_t>(chunk_)] = !s_.regrows;
   if (std::exchange(has_gradients_, false)) simulator_.run(with_gradients(&Script::drop));
-  if (ends(chunk)) drop(program_->targets(s_.part));
+  if (ends(chunk)) drop(tensors().targets(s_.part));
 }
 
 void StageRun::hand_over(const Handover& h) {
@@ -273,7 +278,7 @@ void StageRun::hand_over(const Handover& h) {
   if (h.receive_backward) make(program_->boundary());
   if (h.send_forward) drop(program_->boundary());
   if (!h.send_backward) return;
-  if (program_->keeps_sent_gradient() && !std::exchange(sent_, true)) return;
+  if (tensors().keeps_sent_gradient() && !std::exchange(sent_, true)) return;
   drop(program_->boundary());
 }
 
@@ -330,7 +335,7 @@ void StageRun::run_in_turn() {
 
 void StageRun::run() {
   simulator_.enter(Phase::forward);
-  simulator_.run(program_->resident(s_.part));
+  simulator_.run(tensors().resident(s_.part));
   take_streams();
   if (s_.shape.torch_stages) {
     run_torch_stages();
@@ -369,42 +374,59 @@ std::array<Peaks, kWordCount<Phase>> StageRun::peaks() {
   return peaks;
 }
 
-StageStep stage_step(const Problem& problem, const TargetTraits& traits, const Candidate& c,
-                     int number, const ModelPart& part, const FlatLayout& layout,
-                     const FlatLayout& frozen) {
+StepFacts::StepFacts(const Problem& of_problem, const TargetTraits& of_traits,
+                     const Candidate& of_candidate)
+    : problem(of_problem),
+      traits(of_traits),
+      candidate(of_candidate),
+      shape(step_shape(problem, traits, candidate)),
+      sharding(traits.sharding(problem, candidate)),
+      holdings(problem, traits, candidate),
+      regrows(holdings.regrows()),
+      overlap(traits.overlaps(candidate)),
+      micro_batches(accumulation(problem, candidate)) {}
+
+StageStep stage_step(const StepFacts& facts, int number, const ModelPart& part,
+                     const FlatLayout& layout, const FlatLayout& frozen) {
   static const FlatLayout kNone;
-  StepShape shape = step_shape(problem, traits, c);
-  shape.dropped_blocks = recomputed_layers(c.recompute, part.layers);
-  return {.model = problem.model,
+  const Candidate& c = facts.candidate;
+  StepShape shape = facts.shape;
+  if (shape.kernels == KernelSet::transformers) {
+    shape.dropped_blocks = recomputed_layers(c.recompute, part.layers);
+  }
+  return {.model = facts.problem.model,
           .part = part,
           .shape = shape,
           .layout = layout,
           .frozen = frozen,
           .recompute = c.recompute,
-          .sharding = traits.sharding(problem, c),
-          .overlap = traits.overlaps(c),
-          .growing = growing_bytes(problem, traits, c, layout),
-          .regrows = regrows(problem, traits, c),
-          .with_gradients = bytes_with_gradients(problem, traits, c, {layout, frozen, kNone}),
-          .quantised = problem.workload.serving.weights,
+          .sharding = facts.sharding,
+          .overlap = facts.overlap,
+          .growing = facts.holdings.growing_bytes(layout),
+          .regrows = facts.regrows,
+          .with_gradients = facts.holdings.bytes_with_gradients({layout, frozen, kNone}),
+          .quantised = facts.problem.workload.serving.weights,
           .schedule = c.schedule,
           .stage = number,
           .stages = c.pp,
           .chunks = c.vpp,
-          .micro_batches = accumulation(problem, c)};
+          .micro_batches = facts.micro_batches};
 }
 
-std::array<Peaks, kWordCount<Phase>> stage_peaks(const StageStep& step) {
-  return StageRun(step).peaks();
+std::array<Peaks, kWordCount<Phase>> stage_peaks(const StageStep& step, KeptPrograms& programs) {
+  return StageRun(step, programs).peaks();
 }
 
-HostCopies stage_copies(const StageStep& step) {
+HostCopies stage_copies(const StageStep& step, KeptPrograms& programs) {
   if (step.shape.activations.leaving == Leaving::nothing) return {};
-  HostCopies copies = StageRun(step).copies_of_one();
-  copies.most = StageRun(step).copies().most;
+  HostCopies copies = StageRun(step, programs).copies_of_one();
+  copies.most = StageRun(step, programs).copies().most;
   return copies;
 }
 
-std::vector<Instant> stage_timeline(const StageStep& step) { return StageRun(step).timeline(); }
+std::vector<Instant> stage_timeline(const StageStep& step) {
+  KeptPrograms programs(true);
+  return StageRun(step, programs).timeline();
+}
 
 }  // namespace planwright::estimator

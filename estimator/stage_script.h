@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "estimator/holdings.h"
+#include "estimator/kept_program.h"
 #include "estimator/liveness.h"
 #include "estimator/spec/candidate.h"
 #include "estimator/spec/flat_layout.h"
@@ -34,19 +36,33 @@ struct StageStep {
   const FlatLayout* experts = nullptr;  ///< apart, which come and go with their units as well
 };
 
+/// What the steps of a candidate's stages have in common. Refers to what it was made of.
+struct StepFacts {
+  StepFacts(const Problem& of_problem, const TargetTraits& of_traits,
+            const Candidate& of_candidate);
+
+  const Problem& problem;
+  const TargetTraits& traits;
+  const Candidate& candidate;
+  StepShape shape;
+  Sharding sharding;
+  Holdings holdings;
+  bool regrows = false, overlap = true;
+  std::int64_t micro_batches = 1;
+};
+
 /// Of stage `number`, whose part and layouts these are. Refers to the problem's model and the
 /// layouts.
-StageStep stage_step(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
-                     int number, const ModelPart& part, const FlatLayout& layout,
-                     const FlatLayout& frozen);
+StageStep stage_step(const StepFacts& facts, int number, const ModelPart& part,
+                     const FlatLayout& layout, const FlatLayout& frozen);
 
 /// Peaks of each phase, holdings apart, in the order of Phase. Load, reduce and optimizer allocate
-/// nothing.
-std::array<Peaks, kWordCount<Phase>> stage_peaks(const StageStep& step);
+/// nothing. Scripts are out of `programs`, and left there for the next.
+std::array<Peaks, kWordCount<Phase>> stage_peaks(const StageStep& step, KeptPrograms& programs);
 
 /// Activations that the stage keeps on its host: bytes there at most, and those that one
 /// micro-batch sends and fetches.
-HostCopies stage_copies(const StageStep& step);
+HostCopies stage_copies(const StageStep& step, KeptPrograms& programs);
 
 /// Every tensor that the step makes, in order, holdings apart. Once the pipeline is full two
 /// micro-batches stand for all that follow.

@@ -48,20 +48,23 @@ class StepProgram {
   /// A block's turn. `keeps_input`: a forward leaves x for a later turn, whatever its state.
   virtual Script block(Turn turn, bool keeps_input, const BlockSpec& block) const = 0;
 
-  /// Of `count` equal chunks of logits: made, to their loss, to their gradient, back through the
-  /// head's product, and on.
-  struct Chunk {
-    std::int64_t count = 1;
-    Script forward, loss, loss_backward, product_backward, backward;
-  };
   /// From the last block's output to its gradient. `before`: the final norm, and what comes before
   /// the first logits.
-  struct Head {
-    Script before;
+  template <class Part>
+  struct HeadOf {
+    /// Of `count` equal chunks of logits: made, to their loss, to their gradient, back through the
+    /// head's product, and on.
+    struct Chunk {
+      std::int64_t count = 1;
+      Part forward, loss, loss_backward, product_backward, backward;
+    };
+    Part before;
     std::vector<Chunk> chunks;
-    Script after;
-    Script weights;  ///< of a backward in two, the second part
+    Part after;
+    Part weights;  ///< of a backward in two, the second part
   };
+  using Head = HeadOf<Script>;
+  using Chunk = Head::Chunk;
   /// After a block like `last`.
   virtual Head head(const BlockSpec& last) const = 0;
   /// The same, with its backward in two. Throws std::logic_error where a kernel set has none.

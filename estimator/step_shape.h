@@ -35,11 +35,12 @@ struct StepShape {
   bool hidden_dropout = false, attention_dropout = false;
   LoraSpec lora{};
   KernelSet kernels = KernelSet::in_place;
-  HfModules modules{};              ///< of the kernel sets transformers and torch_modules
-  bool keeps_gathered = false;      ///< of flash_attn: see TargetTraits
-  TeModules te{};                   ///< of the kernel set transformer_engine
-  double product_time = 1;          ///< of linear layers' products, of that in the type `compute`
-  std::int64_t dropped_blocks = 0;  ///< of the stage, whose forward keeps nothing
+  HfModules modules{};          ///< of the kernel sets transformers and torch_modules
+  bool keeps_gathered = false;  ///< of flash_attn: see TargetTraits
+  TeModules te{};               ///< of the kernel set transformer_engine
+  double product_time = 1;      ///< of linear layers' products, of that in the type `compute`
+  /// Of the stage, blocks whose forward keeps nothing; of the kernel set transformers.
+  std::int64_t dropped_blocks = 0;
   /// A backward's gradients of weights go at once, added to those of an earlier one.
   bool sums_gradients = false;
   ActivationOffload activations{};
@@ -54,6 +55,8 @@ struct StepShape {
   std::int64_t c() const { return bytes_of(accumulation_type(compute)); }    ///< as its c
   std::int64_t local_unit() const { return e() * local_tokens() * hidden; }  ///< as its u / tp
   bool upcasts() const { return e() != c() && upcasts_logits(loss); }
+
+  bool operator==(const StepShape&) const = default;
 };
 
 /// What the target does with them, if the plan offloads any.

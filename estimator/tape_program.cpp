@@ -1,6 +1,5 @@
 #include "estimator/tape_program.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -92,15 +91,6 @@ Script TapeProgram::part_of_backward(Turn part, const BlockSpec& share) const {
 }
 
 Script TapeProgram::block(Turn turn, bool keeps_input, const BlockSpec& block) const {
-  const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& each) {
-    return each.turn == turn && each.keeps_input == keeps_input && each.block == block;
-  });
-  if (found != known_.end()) return found->script;
-  known_.push_back({turn, keeps_input, block, made(turn, keeps_input, block)});
-  return known_.back().script;
-}
-
-Script TapeProgram::made(Turn turn, bool keeps_input, const BlockSpec& block) const {
   const BlockSpec share = tensor_share(block, static_cast<int>(shape_.tp));
   Script backward;
   switch (turn) {

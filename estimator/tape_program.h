@@ -36,21 +36,10 @@ class TapeProgram : public StepProgram {
   StepShape shape_;
 
  private:
-  /// A turn that was asked for: most blocks of a stage are alike.
-  struct Known {
-    Turn turn;
-    bool keeps_input;
-    BlockSpec block;
-    Script script;
-  };
-
-  Script made(Turn turn, bool keeps_input, const BlockSpec& block) const;
   Script forward(Script* backward, bool keeps_input, const BlockSpec& share) const;
   Script rebuild_and_backward(const BlockSpec& share) const;
   /// A backward in two: what is asked of it.
   Script part_of_backward(Turn part, const BlockSpec& share) const;
-
-  mutable std::vector<Known> known_;  ///< one thread uses one program
 };
 
 }  // namespace planwright::estimator

@@ -17,7 +17,7 @@ void StageRun::take_received() {
 /// The loss follows the last chunk's forward at once.
 void StageRun::head_ahead() {
   const UnitWindows& unit = windows(s_.part.head_unit());
-  const StepProgram::Head head = program().head(s_.model.runs.back().block);
+  const Head& head = program().head(s_.model.runs.back().block);
   enter(unit, nullptr, Pass::forward);
   simulator_.run(head.before);
   simulator_.run(head.chunks.front().forward);
@@ -28,7 +28,7 @@ void StageRun::head_ahead() {
 
 void StageRun::head_back() {
   const UnitWindows& unit = windows(s_.part.head_unit());
-  const StepProgram::Head head = program().head(s_.model.runs.back().block);
+  const Head& head = program().head(s_.model.runs.back().block);
   simulator_.enter(Phase::backward);
   simulator_.run(head.chunks.front().loss_backward);
   enter(unit, nullptr, Pass::backward);
@@ -71,8 +71,8 @@ void StageRun::input_backward(int chunk) {
   if (!ends(chunk)) take_received();
   simulator_.enter(Phase::backward);
   const std::vector<Turn>& turns = backward_of(chunk);
-  const StepProgram::Head head =
-      ends(chunk) ? program().head_in_two(s_.model.runs.back().block) : StepProgram::Head{};
+  static const Head kNone;
+  const Head& head = ends(chunk) ? program().head_in_two(s_.model.runs.back().block) : kNone;
   if (ends(chunk)) simulator_.run(head.chunks.front().backward);
   for (const Turn& t : turns) {
     simulator_.run(program().block(Turn::Kind::backward_of_input, true, *t.block));
@@ -98,7 +98,7 @@ void StageRun::weight_backward(int chunk) {
   if (ends(chunk)) {
     simulator_.run(program().head_in_two(s_.model.runs.back().block).weights);
     grow(windows(s_.part.head_unit()));
-    drop(program_->targets(s_.part));
+    drop(tensors().targets(s_.part));
   }
   for (const Turn& t : turns) {
     simulator_.run(program().block(Turn::Kind::rest_of_backward, true, *t.block));

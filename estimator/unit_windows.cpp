@@ -13,17 +13,24 @@ std::vector<const FlatLayout*> layouts_of(const StageStep& step) {
   return all;
 }
 
+std::vector<std::int64_t> elements_of_units(const StageStep& step, std::size_t units) {
+  std::vector<std::int64_t> elements(units);
+  for (const FlatLayout* layout : layouts_of(step)) {
+    for (const FlatTensor& tensor : layout->tensors) {
+      elements[static_cast<std::size_t>(tensor.unit)] += tensor.numel;
+    }
+  }
+  return elements;
+}
+
 /// Units that stay gathered until their backward. What follows a unit is used twice before that.
 std::vector<bool> kept_units(const StageStep& step, std::size_t units) {
   std::vector<bool> kept(units, step.sharding.gathering == Gathering::each_micro_batch);
+  const std::vector<std::int64_t> elements = elements_of_units(step, units);
   std::int64_t between = 0;
   for (std::size_t unit = units; unit-- > 0;) {
     if (between < step.sharding.reuse_elements) kept[unit] = true;
-    for (const FlatLayout* layout : layouts_of(step)) {
-      for (const FlatTensor& tensor : layout->tensors) {
-        if (static_cast<std::size_t>(tensor.unit) == unit) between += 2 * tensor.numel;
-      }
-    }
+    between += 2 * elements[unit];
   }
   const bool joined = step.sharding.one_outer_unit || step.sharding.joins_outer_units;
   if (joined || step.sharding.keeps_outer) kept.front() = true;
@@ -36,10 +43,11 @@ std::vector<bool> kept_units(const StageStep& step, std::size_t units) {
 
 /// Of a frozen tensor in 4 bits the packed weights are gathered, and the scales are everywhere.
 std::int64_t less_than_plain(const StageStep& step, const FlatLayout& layout, std::size_t bucket) {
+  if (!step.quantised || &layout != &step.frozen) return 0;
   std::int64_t bytes = 0;
   for (const FlatTensor& tensor : layout.tensors) {
-    const bool packed = step.quantised && &layout == &step.frozen && tensor.tensor.linear;
-    if (!packed || static_cast<std::size_t>(tensor.bucket) != bucket) continue;
+    const bool in_bucket = static_cast<std::size_t>(tensor.bucket) == bucket;
+    if (!in_bucket || !tensor.tensor.linear) continue;
     bytes += bytes_of(step.sharding.gathered) * tensor.numel -
              packed_bytes(*step.quantised, tensor.numel, 1).value;
   }

@@ -1,8 +1,34 @@
 #include "search/rank.h"
 
 #include <algorithm>
+#include <atomic>
+#include <future>
+#include <tuple>
+#include <utility>
 
 namespace planwright::search {
+namespace {
+
+/// Candidates [first, end) of a space.
+struct Stretch {
+  std::size_t first = 0, end = 0;
+};
+
+/// Whose stages are parts of the model that no other stretch has, in canonical order.
+std::vector<Stretch> stretches_of(const Space& space) {
+  const auto layout = [&](std::size_t i) {
+    const Candidate& c = space.legal[i];
+    return std::tie(c.tp, c.pp, c.vpp, c.cp, c.ep);
+  };
+  std::vector<Stretch> all;
+  for (std::size_t i = 0; i < space.legal.size(); ++i) {
+    if (i == 0 || layout(i) != layout(i - 1)) all.push_back({i, i});
+    all.back().end = i + 1;
+  }
+  return all;
+}
+
+}  // namespace
 
 std::vector<estimator::Quantities> quantify(const Problem& problem, const TargetTraits& traits,
                                             const Space& space) {
@@ -13,14 +39,35 @@ std::vector<estimator::Quantities> quantify(const Problem& problem, const Target
   return quantities;
 }
 
-Ranking rank(const Space& space, const std::vector<estimator::Quantities>& quantities,
-             const estimator::Pricer& pricer) {
+std::vector<estimator::Figures> price_all(const Problem& problem, const TargetTraits& traits,
+                                          const Space& space, const estimator::Pricer& pricer,
+                                          unsigned threads) {
+  const std::vector<Stretch> stretches = stretches_of(space);
+  std::vector<estimator::Figures> figures(space.legal.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    estimator::QuantityTable table(problem, traits);
+    for (std::size_t turn = next++; turn < stretches.size(); turn = next++) {
+      for (std::size_t i = stretches[turn].first; i < stretches[turn].end; ++i) {
+        figures[i] = pricer.figures(table.quantify(space.legal[i]));
+      }
+      table.forget_stages();
+    }
+  };
+  std::vector<std::future<void>> others;
+  const std::size_t most = std::min<std::size_t>(threads, stretches.size());
+  while (others.size() + 1 < most) others.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& each : others) each.get();
+  return figures;
+}
+
+Ranking rank(const Space& space, std::vector<estimator::Figures> all) {
   Ranking ranking;
   ranking.dropped = space.dropped;
-  ranking.figures.reserve(quantities.size());
-  for (std::size_t i = 0; i < quantities.size(); ++i) {
-    ranking.figures.push_back(pricer.figures(quantities[i]));
-    Seconds& time = ranking.figures.back().step_time;
+  ranking.figures = std::move(all);
+  for (std::size_t i = 0; i < ranking.figures.size(); ++i) {
+    Seconds& time = ranking.figures[i].step_time;
     time = Seconds{space.comparable(i, time.value)};
     (ranking.figures[i].fits ? ranking.fits : ranking.too_large).push_back(i);
   }
@@ -37,12 +84,18 @@ Ranking rank(const Space& space, const std::vector<estimator::Quantities>& quant
   return ranking;
 }
 
+Ranking rank(const Space& space, const std::vector<estimator::Quantities>& quantities,
+             const estimator::Pricer& pricer) {
+  std::vector<estimator::Figures> figures;
+  figures.reserve(quantities.size());
+  for (const auto& each : quantities) figures.push_back(pricer.figures(each));
+  return rank(space, std::move(figures));
+}
+
 std::optional<Estimate> nearest_miss(const Space& space, const Ranking& ranking,
-                                     const std::vector<estimator::Quantities>& quantities,
                                      const estimator::Pricer& pricer) {
   if (ranking.too_large.empty()) return std::nullopt;
-  const std::size_t nearest = ranking.too_large.front();
-  return pricer.estimate(space.legal[nearest], quantities[nearest]);
+  return pricer.estimate(space.legal[ranking.too_large.front()]);
 }
 
 }  // namespace planwright::search

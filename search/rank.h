@@ -31,14 +31,21 @@ struct Ranking {
 std::vector<estimator::Quantities> quantify(const Problem& problem, const TargetTraits& traits,
                                             const Space& space);
 
-/// Prices and sorts. Exact and deterministic: equal figures keep the canonical order.
+/// The figures of each legal candidate, by index: those of its quantities, which nobody keeps.
+/// `threads` of them at work at once; what comes out does not depend on it.
+std::vector<estimator::Figures> price_all(const Problem& problem, const TargetTraits& traits,
+                                          const Space& space, const estimator::Pricer& pricer,
+                                          unsigned threads);
+
+/// Sorts. Exact and deterministic: equal figures keep the canonical order.
+Ranking rank(const Space& space, std::vector<estimator::Figures> figures);
+/// Prices and sorts.
 Ranking rank(const Space& space, const std::vector<estimator::Quantities>& quantities,
              const estimator::Pricer& pricer);
 
 /// The estimate of the too large plan that is nearest to fitting; its reason names the account, the
 /// shortfall and the smallest change that fits. nullopt if none is too large.
 std::optional<Estimate> nearest_miss(const Space& space, const Ranking& ranking,
-                                     const std::vector<estimator::Quantities>& quantities,
                                      const estimator::Pricer& pricer);
 
 }  // namespace planwright::search

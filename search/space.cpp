@@ -86,9 +86,7 @@ std::vector<int> free_chunks(const Problem& problem, const SupportedAxes& axes,
 /// Experts are split over the ranks of a stage, some of each rank's whole or every one in parts.
 std::vector<int> free_expert_ranks(const Problem& problem, const std::vector<int>& supported,
                                    std::int64_t ranks) {
-  const bool sparse =
-      problem.model.any_block([](const BlockSpec& block) { return block.moe.has_value(); });
-  return sparse ? canonical(dividing(ranks, supported)) : std::vector<int>{1};
+  return problem.model.has_experts() ? canonical(dividing(ranks, supported)) : std::vector<int>{1};
 }
 
 /// Only stages of several chunks are interleaved, and they are.

@@ -71,7 +71,7 @@ std::vector<Rule> rules_of(const std::vector<ModelFeature>& known, const std::st
 bool has_feature(const ModelSpec& m, ModelFeature feature) {
   switch (feature) {
     case ModelFeature::experts:
-      return m.any_block([](const BlockSpec& b) { return b.moe.has_value(); });
+      return m.has_experts();
     case ModelFeature::latent_attention:
       return m.any_block([](const BlockSpec& b) { return b.latent.has_value(); });
     case ModelFeature::mamba:

@@ -208,6 +208,9 @@ struct ModelSpec {
     return std::any_of(runs.begin(), runs.end(),
                        [&](const BlockRun& run) { return condition(run.block); });
   }
+  bool has_experts() const {
+    return any_block([](const BlockSpec& block) { return block.moe.has_value(); });
+  }
 };
 
 /// One weight tensor, in the form in which a runtime with fused projections stores it: query, key

@@ -31,14 +31,14 @@ struct OneHolding {
     trained = flat_layout(problem.model, ranks, 4096);
     frozen = frozen_layout(problem.model, candidate, 0);
   }
+  Holdings held() const { return {problem, traits, candidate}; }
+
   std::int64_t at(Phase phase) const {
-    const auto held = held_bytes(problem, traits, candidate, {trained, frozen, {}});
-    return held[static_cast<std::size_t>(phase)].allocated().value;
+    const auto bytes = held().held_bytes({trained, frozen, {}});
+    return bytes[static_cast<std::size_t>(phase)].allocated().value;
   }
 
-  std::int64_t on_host() const {
-    return host_bytes(problem, traits, candidate, {trained, frozen, {}}).value;
-  }
+  std::int64_t on_host() const { return held().host_bytes({trained, frozen, {}}).value; }
 
   TargetTraits traits;
   Candidate candidate;
@@ -186,7 +186,7 @@ TEST(HeldBytes, OfTheLargestUnitAreABlocks) {
 
 TEST(GrowingBytes, AreThoseOfEachUnit) {
   const OneHolding one(growing());
-  EXPECT_EQ(growing_bytes(one.problem, one.traits, one.candidate, one.trained),
+  EXPECT_EQ(one.held().growing_bytes(one.trained),
             (std::vector<std::int64_t>{1200, 5232, 5232, 1224}));
   EXPECT_EQ(one.at(Phase::backward), 0) << "the micro-batches' script has them";
   EXPECT_EQ(one.at(Phase::reduce), 12888);
@@ -195,7 +195,7 @@ TEST(GrowingBytes, AreThoseOfEachUnit) {
 
 TEST(GrowingBytes, AreSharded) {
   const OneHolding one(growing(by_rows), 3, 2);
-  EXPECT_EQ(growing_bytes(one.problem, one.traits, one.candidate, one.trained),
+  EXPECT_EQ(one.held().growing_bytes(one.trained),
             (std::vector<std::int64_t>{408, 1816, 1816, 416}));
 }
 
@@ -204,13 +204,13 @@ TEST(GrowingBytes, OfATiedMatrixAreMadeByTheHead) {
   OneHolding one(growing());
   one.problem.model.tied_embeddings = true;
   one.trained = flat_layout(one.problem.model, 1, 4096);
-  EXPECT_EQ(growing_bytes(one.problem, one.traits, one.candidate, one.trained),
+  EXPECT_EQ(one.held().growing_bytes(one.trained),
             (std::vector<std::int64_t>{0, 5232, 5232, 1224}));
 }
 
 TEST(GrowingBytes, AreNoneWhereNothingGrows) {
   const OneHolding one(of(HoldingOf::trained));
-  EXPECT_TRUE(growing_bytes(one.problem, one.traits, one.candidate, one.trained).empty());
+  EXPECT_TRUE(one.held().growing_bytes(one.trained).empty());
 }
 
 }  // namespace

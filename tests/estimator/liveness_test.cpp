@@ -103,6 +103,49 @@ TEST(Simulator, RepeatingEqualsRunningTheBodyThatOften) {
   }
 }
 
+/// Scripts of all kinds of events, which may drop what others have made.
+std::vector<Script> mixed_scripts() {
+  const auto small = [](Script script) { return script.make(kSmall).call("x", 7, true); };
+  return {Script(),
+          Script().drop(kLarge),
+          Script().call("x", 5, false),
+          Script().make(kSmall).make(kLarge).drop(kSmall),
+          Script().drop(kSmall).call("x", 9, true).call("y", 9, false).make(kLarge).drop(kLarge),
+          small(Script().make(kLarge).send(kLarge).drop(kLarge)).fetch(kLarge).make(kLarge),
+          small(Script().drop(kSmall)).drop(kLarge).send(kSmall).forget(kSmall)};
+}
+
+TEST(Effect, IsAsRunningTheScriptWhereverItBegins) {
+  const std::vector<Script> scripts = mixed_scripts();
+  std::uint32_t seed = 1;
+  const auto draw = [&](std::size_t from) {
+    return ((seed = seed * 1664525u + 1013904223u) >> 8) % from;
+  };
+  for (int order = 0; order < 200; ++order) {
+    const bool page_locks = order % 2 == 0;
+    Simulator stepped(page_locks), at_once(page_locks);
+    for (int i = 0; i < 12; ++i) {
+      const auto phase = static_cast<Phase>(draw(kWordCount<Phase>));
+      const Script& script = scripts[draw(scripts.size())];
+      stepped.enter(phase);
+      at_once.enter(phase);
+      stepped.run(script);
+      at_once.run(effect_of(script, page_locks));
+      ASSERT_EQ(stepped.live(), at_once.live());
+      ASSERT_EQ(stepped.copies(), at_once.copies());
+      ASSERT_EQ(stepped.peaks(phase), at_once.peaks(phase)) << "order " << order << ", " << i;
+    }
+  }
+}
+
+TEST(Effect, OfNothingIsNoInstant) {
+  Simulator simulator;
+  simulator.enter(Phase::forward);
+  simulator.run(Effect{});
+  EXPECT_EQ(simulator.peaks(Phase::forward), Peaks{});
+  EXPECT_EQ(simulator.copies(), HostCopies{});
+}
+
 TEST(Script, AppendingKeepsTheOrder) {
   const Script script = Script().make(kSmall).append(Script().make(kLarge).drop(kSmall));
   ASSERT_EQ(script.events().size(), 3u);

@@ -58,7 +58,7 @@ std::vector<UnitWindows> windows_with(const Sharding& sharding) {
   const FlatLayout trained = flat_layout(problem.model, part, 2, {.elements = 0, .by_unit = true});
   const FlatLayout frozen = frozen_layout(problem.model, part, 2);
   return windows_of(
-      stage_step(problem, traits_with(sharding), candidate, 0, part, trained, frozen));
+      stage_step({problem, traits_with(sharding), candidate}, 0, part, trained, frozen));
 }
 
 TEST(FlatSharding, IsZeroAsTheStagesSay) {
@@ -114,9 +114,9 @@ TEST(UnitWindows, GatherATiedMatrixOnceWhereItIsKept) {
   const ModelPart part = model_part(problem.model, candidate, 0);
   const FlatLayout trained = flat_layout(problem.model, part, 2, {.elements = 0, .by_unit = true});
   const FlatLayout frozen = frozen_layout(problem.model, part, 2);
-  const auto windows =
-      windows_of(stage_step(problem, traits_with(narrow_units(Gathering::each_micro_batch)),
-                            candidate, 0, part, trained, frozen));
+  const auto windows = windows_of(
+      stage_step({problem, traits_with(narrow_units(Gathering::each_micro_batch)), candidate}, 0,
+                 part, trained, frozen));
   EXPECT_EQ(windows[0].kept, Bytes64{2 * kEmbedding});
   EXPECT_EQ(windows[3].gathered, Bytes64{2 * 32}) << "the final norm alone";
 }
@@ -186,9 +186,9 @@ TEST(StagePeaks, HaveAFlatGradientBesideItsParts) {
   const FlatLayout trained = flat_layout(problem.model, part, 2, {.elements = 0, .by_unit = true});
   const FlatLayout frozen = frozen_layout(problem.model, part, 2);
   Bytes64 made;
-  for (const Instant& instant :
-       stage_timeline(stage_step(problem, traits_with(flat_parameters(Gathering::each_use)),
-                                 candidate, 0, part, trained, frozen))) {
+  for (const Instant& instant : stage_timeline(
+           stage_step({problem, traits_with(flat_parameters(Gathering::each_use)), candidate}, 0,
+                      part, trained, frozen))) {
     const bool counts = instant.account == Account::gradients && instant.bytes > 0;
     if (counts) made.push_back(instant.bytes);
   }

@@ -32,12 +32,14 @@ std::array<Peaks, kWordCount<Phase>> micro_batch_peaks(const StepShape& shape,
   const FlatLayout frozen = frozen_layout(model, whole_model(model), 1);
   Recompute how;
   if (recompute) how.kind = RecomputeKind::full;
+  KeptPrograms programs;
   return stage_peaks({.model = model,
                       .part = whole_model(model),
                       .shape = shape,
                       .layout = layout,
                       .frozen = frozen,
-                      .recompute = how});
+                      .recompute = how},
+                     programs);
 }
 
 std::int64_t tensors(const StepShape& shape, const ModelSpec& model, bool recompute, Phase phase) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 #include <tuple>
 
 #include "estimator/calibrate.h"
@@ -112,6 +113,34 @@ TEST(Rank, SameInputsSameRanking) {
   EXPECT_EQ(once.dropped, again.dropped);
 }
 
+TEST(PriceAll, GivesTheSameFiguresToAnyNumberOfThreads) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 10; ++round) {
+    const Situation situation = random_situation(random);
+    const estimator::Pricer pricer(situation.problem, situation.traits, situation.calibration);
+    const auto quantities = quantify(situation.problem, situation.traits, situation.space);
+    const Ranking kept = rank(situation.space, quantities, pricer);
+    for (const unsigned threads : {0u, 1u, 3u, 100u}) {
+      const Ranking made = rank(situation.space, price_all(situation.problem, situation.traits,
+                                                           situation.space, pricer, threads));
+      EXPECT_EQ(made.figures, kept.figures) << threads;
+      EXPECT_EQ(made.fits, kept.fits) << threads;
+    }
+  }
+}
+
+/// Nothing is lost with a thread.
+TEST(PriceAll, PassesOnWhatIsThrown) {
+  std::mt19937_64 random(7);
+  Situation situation = random_situation(random);
+  const estimator::Pricer pricer(situation.problem, situation.traits, situation.calibration);
+  for (Candidate& each : situation.space.legal) each.zero = 9;
+  for (const unsigned threads : {1u, 2u}) {
+    EXPECT_THROW(price_all(situation.problem, situation.traits, situation.space, pricer, threads),
+                 std::logic_error);
+  }
+}
+
 TEST(Rank, EveryCandidateOfTheSpaceIsAccountedFor) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 20; ++round) {
@@ -134,7 +163,7 @@ TEST(NearestMiss, NamesAccountShortfallAndWhatIsNearest) {
   const estimator::Pricer pricer(situation.problem, situation.traits, situation.calibration);
   const Ranking ranking = rank(situation.space, quantities, pricer);
   ASSERT_TRUE(ranking.fits.empty());
-  const auto nearest = nearest_miss(situation.space, ranking, quantities, pricer);
+  const auto nearest = nearest_miss(situation.space, ranking, pricer);
   ASSERT_TRUE(nearest.has_value());
   EXPECT_EQ(nearest->verdict, Verdict::too_large);
   EXPECT_NE(nearest->reason.find("more than the 0.000 GiB"), std::string::npos) << nearest->reason;
@@ -149,13 +178,11 @@ TEST(NearestMiss, IsNoneWhereNothingIsTooLarge) {
   situation.calibration =
       estimator::prior_calibration(situation.problem, situation.traits, std::nullopt);
   const estimator::Pricer pricer(situation.problem, situation.traits, situation.calibration);
-  EXPECT_FALSE(
-      nearest_miss(situation.space, rank(situation.space, {}, pricer), {}, pricer).has_value());
+  EXPECT_FALSE(nearest_miss(situation.space, rank(situation.space, {}), pricer).has_value());
   situation.space = enumerate(situation.problem, situation.traits, {});
   const auto quantities = quantify(situation.problem, situation.traits, situation.space);
   EXPECT_FALSE(
-      nearest_miss(situation.space, rank(situation.space, quantities, pricer), quantities, pricer)
-          .has_value());
+      nearest_miss(situation.space, rank(situation.space, quantities, pricer), pricer).has_value());
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::vector<Instant> predicted(const Problem& problem, const Candidate& candidat
       flat_layout(problem.model, candidate, rank, traits.bucket_elements(candidate));
   const FlatLayout frozen = frozen_layout(problem.model, candidate, rank);
   return estimator::stage_timeline(estimator::stage_step(
-      problem, traits, candidate, place_of(candidate, rank).pp, part, layout, frozen));
+      {problem, traits, candidate}, place_of(candidate, rank).pp, part, layout, frozen));
 }
 
 std::string line(const std::optional<Instant>& instant) {

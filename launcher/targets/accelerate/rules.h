@@ -17,7 +17,7 @@ Engine engine_of(const Candidate& candidate);
 bool is_fsdp1(const Candidate& candidate);
 
 /// The engine, what it gathers ahead, and how modules run.
-std::vector<Knob> emitted_knobs();
+const std::vector<Knob>& emitted_knobs();
 
 /// What an Accelerate YAML cannot say.
 std::vector<Rule> emit_rules();

@@ -70,13 +70,15 @@ bool overlaps(const Candidate& candidate) {
   return value == "auto" ? candidate.zero == 3 : value == "on";
 }
 
-std::vector<Knob> emitted_knobs() {
-  return {{kReduceBucketKnob,
-           {"500000000", "200000000", "50000000"},
-           "elements of the buffer in which gradients are reduced"},
-          {kOverlapKnob,
-           {"auto", "on", "off"},
-           "whether gradients are reduced beside the backward pass, from a second buffer"}};
+const std::vector<Knob>& emitted_knobs() {
+  static const std::vector<Knob> kKnobs{
+      {kReduceBucketKnob,
+       {"500000000", "200000000", "50000000"},
+       "elements of the buffer in which gradients are reduced"},
+      {kOverlapKnob,
+       {"auto", "on", "off"},
+       "whether gradients are reduced beside the backward pass, from a second buffer"}};
+  return kKnobs;
 }
 
 std::vector<Rule> emit_rules() {

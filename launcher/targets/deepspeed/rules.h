@@ -17,7 +17,7 @@ std::int64_t reduce_bucket_elements(const Candidate& candidate);
 bool overlaps(const Candidate& candidate);
 
 /// The two, their defaults first.
-std::vector<Knob> emitted_knobs();
+const std::vector<Knob>& emitted_knobs();
 
 /// What a DeepSpeed JSON cannot say.
 std::vector<Rule> emit_rules();

@@ -60,12 +60,14 @@ bool is_fsdp1(const Candidate& candidate) {
          knob_value(candidate, emitted_knobs(), kEngineKnob) == word(Engine::fsdp1);
 }
 
-std::vector<Knob> emitted_knobs() {
-  return {{kEngineKnob, all_words<Engine>(),
-           "what shards: fully_shard (DDP at zero 0) or FullyShardedDataParallel"},
-          prefetch_knob(),
-          {kFusedLossKnob, all_words<FusedLoss>(),
-           "whose kernel the loss fused is: flash-attn's, of the logits that the model returns"}};
+const std::vector<Knob>& emitted_knobs() {
+  static const std::vector<Knob> kKnobs{
+      {kEngineKnob, all_words<Engine>(),
+       "what shards: fully_shard (DDP at zero 0) or FullyShardedDataParallel"},
+      prefetch_knob(),
+      {kFusedLossKnob, all_words<FusedLoss>(),
+       "whose kernel the loss fused is: flash-attn's, of the logits that the model returns"}};
+  return kKnobs;
 }
 
 std::vector<Rule> emit_rules() {

@@ -22,7 +22,7 @@ constexpr const char* kFusedLossKnob = "fused_loss";
 bool is_fsdp1(const Candidate& candidate);
 
 /// The knobs, the defaults first.
-std::vector<Knob> emitted_knobs();
+const std::vector<Knob>& emitted_knobs();
 
 /// What a script that shards with these, or not at all, cannot be told.
 std::vector<Rule> emit_rules();

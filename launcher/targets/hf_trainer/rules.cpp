@@ -88,12 +88,15 @@ bool is_fsdp1(const Candidate& candidate) {
   return candidate.zero >= 2 && engine_of(candidate) == Engine::fsdp1;
 }
 
-std::vector<Knob> emitted_knobs() {
-  std::vector<Knob> knobs = module_knobs();
-  knobs.insert(knobs.begin(), {kEngineKnob, all_words<Engine>(),
-                               "what shards: FSDP2 (DDP at zero 0), DeepSpeed or FSDP1"});
-  knobs.insert(knobs.begin() + 1, prefetch_knob());
-  return knobs;
+const std::vector<Knob>& emitted_knobs() {
+  static const std::vector<Knob> kKnobs = [] {
+    std::vector<Knob> knobs = module_knobs();
+    knobs.insert(knobs.begin(), {kEngineKnob, all_words<Engine>(),
+                                 "what shards: FSDP2 (DDP at zero 0), DeepSpeed or FSDP1"});
+    knobs.insert(knobs.begin() + 1, prefetch_knob());
+    return knobs;
+  }();
+  return kKnobs;
 }
 
 std::vector<Rule> emit_rules() {

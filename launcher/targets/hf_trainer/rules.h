@@ -20,7 +20,7 @@ bool is_fsdp1(const Candidate& candidate);
 bool fuses_adamw(const Candidate& candidate);
 
 /// The engine, what it gathers ahead, and how modules run.
-std::vector<Knob> emitted_knobs();
+const std::vector<Knob>& emitted_knobs();
 
 /// What the Trainer's arguments cannot say.
 std::vector<Rule> emit_rules();

@@ -35,7 +35,7 @@ void add_ranks(Json& json, const Problem& problem, const Candidate& c) {
   add_stages(json, problem, c);
   json["context-parallel-size"] = c.cp;
   if (c.cp > 1) json["cp-comm-type"] = exchange(c) == Exchange::ring ? "p2p" : "a2a";
-  if (problem.model.any_block([](const BlockSpec& block) { return block.moe.has_value(); })) {
+  if (problem.model.has_experts()) {
     json["expert-model-parallel-size"] = c.ep;
     json["expert-tensor-parallel-size"] = c.etp;
     if (te_modules(c).groups_experts) json["moe-grouped-gemm"] = true;

@@ -41,10 +41,6 @@ constexpr const char* kAttention =
 constexpr const char* kModules[] = {"core_attn", "layernorm", "mlp",
                                     "moe",       "moe_act",   "shared_experts"};
 
-bool has_experts(const Problem& problem) {
-  return problem.model.any_block([](const BlockSpec& block) { return block.moe.has_value(); });
-}
-
 bool divides_widths(const BlockSpec& block, const Candidate& c) {
   if (!block.moe) return block.ffn % c.tp == 0;
   return block.moe->ffn % c.etp == 0 && block.moe->shared_ffn % c.tp == 0;
@@ -141,7 +137,7 @@ std::vector<Rule> expert_rules() {
   return {
       {"ranks_need_experts",
        [](const Problem& p, const Candidate& c) {
-         return (c.ep > 1 || c.etp > 1) && !has_experts(p);
+         return (c.ep > 1 || c.etp > 1) && !p.model.has_experts();
        },
        "ep {ep} and etp {etp} divide experts, and the model has none", "use --ep 1 --etp 1",
        kConfig},
@@ -158,7 +154,9 @@ std::vector<Rule> expert_rules() {
        "ep {ep} x etp {etp} does not divide the ranks of a stage: tp {tp} x cp {cp} x dp {dp}",
        "use degrees whose product does", kGroups},
       {"experts_need_sp",
-       [](const Problem& p, const Candidate& c) { return has_experts(p) && c.tp > 1 && !c.sp; },
+       [](const Problem& p, const Candidate& c) {
+         return p.model.has_experts() && c.tp > 1 && !c.sp;
+       },
        "Megatron Core trains experts on tp {tp} ranks with sequence parallelism only",
        "use --sp on, or --tp 1", kMoe},
       {"experts_of_wide_range",
@@ -269,7 +267,7 @@ std::vector<Rule> recompute_rules_of_files() {
       {"recompute_of_experts",
        [](const Problem& p, const Candidate& c) {
          const auto& modules = c.recompute.modules;
-         return !has_experts(p) &&
+         return !p.model.has_experts() &&
                 std::any_of(modules.begin(), modules.end(), [](const auto& each) {
                   return each.starts_with("moe") || each == "shared_experts";
                 });
@@ -328,8 +326,8 @@ bool overlaps(const Candidate& candidate) {
   return is_fsdp(candidate) || knob_value(candidate, emitted_knobs(), kOverlapKnob) == "on";
 }
 
-std::vector<Knob> emitted_knobs() {
-  return {
+const std::vector<Knob>& emitted_knobs() {
+  static const std::vector<Knob> kKnobs{
       {kOverlapKnob,
        {"on", "off"},
        "whether data ranks reduce gradients, and gather weights, beside the passes; with zero 2 "
@@ -356,19 +354,19 @@ std::vector<Knob> emitted_knobs() {
       {kFp8WeightsKnob,
        {"off", "on"},
        "whether weights of such products are kept, and gathered, in 8 bits only"}};
+  return kKnobs;
 }
 
 TeModules te_modules(const Candidate& candidate) {
-  static const std::vector<Knob> kKnobs = emitted_knobs();  // rules ask for each candidate
   const auto is = [&](const char* knob, const char* value) {
-    return knob_value(candidate, kKnobs, knob) == value;
+    return knob_value(candidate, emitted_knobs(), knob) == value;
   };
   return {.deterministic = is(kDeterministicKnob, "on"),
           .sums_wgrad = is(kSumsKnob, "on") && !is_fsdp(candidate),
           .groups_experts = is(kGroupsKnob, "on"),
           .gathers_tokens = is(kDispatcherKnob, "allgather"),
           .gets_masks = is(kMasksKnob, "on"),
-          .fp8 = from_word<Fp8Recipe>(knob_value(candidate, kKnobs, kFp8RecipeKnob))
+          .fp8 = from_word<Fp8Recipe>(knob_value(candidate, emitted_knobs(), kFp8RecipeKnob))
                      .value_or(Fp8Recipe::delayed),
           .fp8_weights = is(kFp8WeightsKnob, "on")};
 }
@@ -377,7 +375,7 @@ TeModules te_modules(const Candidate& candidate) {
 /// attention.py, multi_latent_attention.py, transformer_layer.py and moe/experts.py,
 /// TEGroupedMLP @ core_v0.16.0: a norm that is one kernel with a product is no module.
 OffloadedModules offloaded_modules(const Problem& problem, const Candidate& candidate) {
-  const bool experts = has_experts(problem);
+  const bool experts = problem.model.has_experts();
   const bool grouped = experts && te_modules(candidate).groups_experts;
   return {.attn_norm = problem.model.any_block([](const BlockSpec& b) { return !!b.latent; }),
           .qkv_linear = true,

@@ -30,7 +30,7 @@ TeModules te_modules(const Candidate& candidate);
 /// Those whose inputs a plan that offloads activations sends to the host.
 OffloadedModules offloaded_modules(const Problem& problem, const Candidate& candidate);
 
-std::vector<Knob> emitted_knobs();
+const std::vector<Knob>& emitted_knobs();
 
 /// What Megatron-LM refuses, drops in silence or fails at, and what these files have no words for.
 std::vector<Rule> emit_rules();

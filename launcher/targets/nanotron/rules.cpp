@@ -149,10 +149,12 @@ bool keeps_gathered(const Candidate& candidate) {
   return knob_value(candidate, emitted_knobs(), kGatherKnob) == "off";
 }
 
-std::vector<Knob> emitted_knobs() {
-  return {{kGatherKnob,
-           {"on", "off"},
-           "whether products gather their inputs again in backward, or keep them"}};
+const std::vector<Knob>& emitted_knobs() {
+  static const std::vector<Knob> kKnobs{
+      {kGatherKnob,
+       {"on", "off"},
+       "whether products gather their inputs again in backward, or keep them"}};
+  return kKnobs;
 }
 
 std::vector<Rule> emit_rules() {

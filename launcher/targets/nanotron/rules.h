@@ -11,7 +11,7 @@ constexpr const char* kGatherKnob = "tp_recompute_allgather";
 
 bool keeps_gathered(const Candidate& candidate);
 
-std::vector<Knob> emitted_knobs();
+const std::vector<Knob>& emitted_knobs();
 
 /// What nanotron refuses or fails at, and what these files have no words for.
 std::vector<Rule> emit_rules();

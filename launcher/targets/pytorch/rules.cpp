@@ -120,10 +120,12 @@ std::int64_t logit_rows(Job job) {
   return job == Job::pretrain ? 0 : kChunk;
 }
 
-std::vector<Knob> emitted_knobs() {
-  return {{kLoopKnob, all_words<Loop>(), "whose loop trains: your script's, or litgpt's commands"},
-          {kLitgptKnob, all_words<LitgptVersion>(), "the version of litgpt's modules"},
-          {kDropoutKnob, {"on", "off"}, "whether adapters drop a part of their input"}};
+const std::vector<Knob>& emitted_knobs() {
+  static const std::vector<Knob> kKnobs{
+      {kLoopKnob, all_words<Loop>(), "whose loop trains: your script's, or litgpt's commands"},
+      {kLitgptKnob, all_words<LitgptVersion>(), "the version of litgpt's modules"},
+      {kDropoutKnob, {"on", "off"}, "whether adapters drop a part of their input"}};
+  return kKnobs;
 }
 
 std::vector<Rule> emit_rules() {

@@ -21,7 +21,7 @@ bool all_narrow(const PrecisionRecipe& recipe);
 /// Rows of each sequence whose logits litgpt's commands for the job make at once; 0: all.
 std::int64_t logit_rows(Job job);
 
-std::vector<Knob> emitted_knobs();
+const std::vector<Knob>& emitted_knobs();
 
 /// What a plain loop cannot be told.
 std::vector<Rule> emit_rules();

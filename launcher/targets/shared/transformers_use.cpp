@@ -65,14 +65,16 @@ void set_types(HfModules& m, const Problem& problem, const ModuleTypes& types) {
 
 }  // namespace
 
-std::vector<Knob> module_knobs() {
-  return {{kVersion, all_words<TransformersVersion>(),
-           "the version of transformers: its loss function, attention and checkpoint"},
-          {kKernels, all_words<ModuleKernels>(), "whose norms, rotary positions and SwiGLU run"},
-          {kAutocast, {kOn, kOff}, "whether products are computed under autocast"},
-          {kDropout, {kOff, kOn}, "whether adapters drop a part of their input"},
-          {kKbit, all_words<KbitPreparation>(),
-           "whether peft has prepared the 4-bit model, which leaves norms in fp32"}};
+const std::vector<Knob>& module_knobs() {
+  static const std::vector<Knob> kKnobs{
+      {kVersion, all_words<TransformersVersion>(),
+       "the version of transformers: its loss function, attention and checkpoint"},
+      {kKernels, all_words<ModuleKernels>(), "whose norms, rotary positions and SwiGLU run"},
+      {kAutocast, {kOn, kOff}, "whether products are computed under autocast"},
+      {kDropout, {kOff, kOn}, "whether adapters drop a part of their input"},
+      {kKbit, all_words<KbitPreparation>(),
+       "whether peft has prepared the 4-bit model, which leaves norms in fp32"}};
+  return kKnobs;
 }
 
 std::vector<Rule> module_rules(const std::string& source) {

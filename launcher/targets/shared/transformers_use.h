@@ -17,7 +17,7 @@ enum class ModuleKernels { eager, unsloth, liger };
 enum class KbitPreparation { none, peft };
 
 /// transformers, kernels, autocast, lora_dropout, kbit.
-std::vector<Knob> module_knobs();
+const std::vector<Knob>& module_knobs();
 
 /// A loss that is not torch's needs kernels that bring it, and Liger's bring the chunked one.
 std::vector<Rule> module_rules(const std::string& source);

@@ -236,13 +236,16 @@ bool is_python_generation(const Problem& problem) {
   return target_version(problem) >= Version{0, 3};
 }
 
-std::vector<Knob> emitted_knobs() {
-  std::vector<Knob> knobs{
-      {kFloat8Knob,
-       {"tensorwise", "rowwise"},
-       "what scales products in 8 bits have, where --precision fp8 asks for them"}};
-  for (Knob& each : revision_knobs()) knobs.push_back(std::move(each));
-  return knobs;
+const std::vector<Knob>& emitted_knobs() {
+  static const std::vector<Knob> kKnobs = [] {
+    std::vector<Knob> knobs{
+        {kFloat8Knob,
+         {"tensorwise", "rowwise"},
+         "what scales products in 8 bits have, where --precision fp8 asks for them"}};
+    for (Knob& each : revision_knobs()) knobs.push_back(std::move(each));
+    return knobs;
+  }();
+  return kKnobs;
 }
 
 std::vector<Rule> emit_rules() {

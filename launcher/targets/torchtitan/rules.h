@@ -12,7 +12,7 @@ bool is_python_generation(const Problem& problem);
 
 constexpr const char* kFloat8Knob = "float8_recipe";
 
-std::vector<Knob> emitted_knobs();
+const std::vector<Knob>& emitted_knobs();
 
 /// What torchtitan's configuration cannot say.
 std::vector<Rule> emit_rules();

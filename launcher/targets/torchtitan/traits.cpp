@@ -103,18 +103,15 @@ std::vector<Rule> estimable_blocks() {
   const auto known = [](const Problem& p) {
     return torch_on_gpus(p.cluster.device.kind) == KernelSet::torch_modules;
   };
-  const auto has_experts = [](const Problem& p) {
-    return has_feature(p.model, ModelFeature::experts);
-  };
   return {{"estimates_block_kinds",
            [=](const Problem& p, const Candidate& c) {
-             return !known(p) && (has_experts(p) || c.cp > 1);
+             return !known(p) && (p.model.has_experts() || c.cp > 1);
            },
            "this version cannot estimate experts or cp {cp} for target {target} on a {device}",
            "use a dense model and --cp 1, or GPUs", "estimator/torch_block.cpp"},
           {"estimates_spread_experts",
            [=](const Problem& p, const Candidate& c) {
-             return has_experts(p) && (c.tp > 1 || c.etp > 1);
+             return p.model.has_experts() && (c.tp > 1 || c.etp > 1);
            },
            "this version cannot estimate experts over tp {tp} and etp {etp} for target {target}",
            "use --tp 1 --etp 1, with --ep", "estimator/torch_experts.cpp"},
