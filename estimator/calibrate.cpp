@@ -7,6 +7,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <utility>
 
@@ -71,18 +72,13 @@ struct Parameters {
 /// tensors at other moments. A guess; a fit of several plans takes its place.
 constexpr double kStandInMemoryNoise = 0.1;
 
-/// Relative spread of what equal configurations reserve on an accelerator, with a device's noise
-/// beside it. Source: published sweeps of one framework, runs that differ in the number of replicas
-/// only: median 4.5 % over 32 groups.
-constexpr double kReservedNoise = 0.045;
-
 /// The weighted residuals: one per coefficient (its prior), one per fact.
 struct Residuals {
-  std::vector<const ClusterSpec*> clusters;  ///< one per trial
+  std::vector<const Problem*> problems;  ///< one per trial
   const Parameters* parameters = nullptr;
   const Observations* seen = nullptr;
   std::vector<double> weights;  ///< of the facts
-  double time_noise = 0, memory_noise = 0;
+  double time_noise = 0, memory_noise = 0, reserved_noise = 0;
 
   int NumResiduals() const { return kTerms + static_cast<int>(seen->facts.size()); }
 
@@ -99,24 +95,34 @@ struct Residuals {
   template <class T>
   T residual(const Fact& fact, const Values<T>& values) const {
     const T z = (log_predicted(fact, values) - fact.log_value) / noise(fact.what);
-    return fact.at_least ? censored(z) : z;
+    switch (fact.bound) {
+      case Fact::Bound::at_least:
+        return censored(z);
+      case Fact::Bound::at_most:
+        return censored(T(-z));
+      case Fact::Bound::none:
+        break;
+    }
+    return z;
   }
 
   template <class T>
   T log_predicted(const Fact& fact, const Values<T>& values) const {
     using std::log;
     const Quantities& q = seen->quantities[fact.trial];
-    const ClusterSpec& cluster = *clusters[fact.trial];
-    if (fact.what == Fact::What::time) return log(time_terms(q, cluster, values).total());
+    const Problem& problem = *problems[fact.trial];
+    if (fact.what == Fact::What::time) return log(time_terms(q, problem.cluster, values).total());
     if (fact.what == Fact::What::states) return log(state_bytes(q, values));
     const PeakTerms<T> peak = at_instant(peak_of(fact, q, plain_values(values)), values);
     if (fact.what == Fact::What::allocated) return log(peak.allocated);
     const StageQuantities& stage = q.stages[peak.stage];
-    if (fact.what == Fact::What::reserved) {
-      return log(T(peak.allocated + fragmentation_bytes(stage, peak.allocated, values)));
+    const double groups = problem.cluster.devices() > 1 ? q.communicators : 0;
+    if (fact.what == Fact::What::needed) {
+      return log(device_needed(stage, peak.allocated, groups, values));
     }
-    return log(
-        device_bytes(stage, peak.allocated, cluster.devices() > 1 ? q.communicators : 0, values));
+    const T device = device_bytes(stage, peak.allocated, groups, capacity(problem), values);
+    if (fact.what == Fact::What::device) return log(device);
+    return log(T(device - context_bytes(groups, values)));
   }
 
   static PeakTerms<double> peak_of(const Fact& fact, const Quantities& q,
@@ -134,7 +140,7 @@ struct Residuals {
   double noise(Fact::What what) const {
     if (what == Fact::What::time) return time_noise;
     const bool exact = what == Fact::What::allocated || what == Fact::What::states;
-    return exact ? memory_noise : kReservedNoise;
+    return exact ? memory_noise : reserved_noise;
   }
 };
 
@@ -166,7 +172,7 @@ std::vector<double> weights_at(Residuals& residuals, const Vector& x) {
   std::vector<double> weights(residuals.weights.size(), 1.0);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const double each = r[static_cast<Eigen::Index>(i)];
-    if (residuals.seen->facts[i].at_least) continue;
+    if (residuals.seen->facts[i].is_bound()) continue;
     weights[i] = (kTailFreedom + 1) / (kTailFreedom + each * each);
   }
   return weights;
@@ -179,7 +185,7 @@ double surprise(Residuals& residuals, const Vector& x) {
   double sum = x.squaredNorm() / 2;
   for (std::size_t i = 0; i < residuals.weights.size(); ++i) {
     const double square = std::pow(r[static_cast<Eigen::Index>(i)], 2);
-    sum += residuals.seen->facts[i].at_least
+    sum += residuals.seen->facts[i].is_bound()
                ? square / 2
                : (kTailFreedom + 1) / 2 * std::log1p(square / kTailFreedom);
   }
@@ -232,15 +238,16 @@ Vector solve(Residuals& residuals) {
   return mode.x;
 }
 
-/// The noise after the fit: the prior's variance counted kNoisePriorWeight times beside the
-/// weighted squares of the residuals.
-double noise_after(const Residuals& residuals, const Vector& x, Fact::What what, double prior) {
+/// The noise of some facts after the fit: the prior's variance counted kNoisePriorWeight times
+/// beside the weighted squares of their residuals.
+double noise_after(const Residuals& residuals, const Vector& x,
+                   std::initializer_list<Fact::What> kinds, double prior) {
   const Eigen::VectorXd weighted = evaluate(residuals, x).residuals;
   double squares = kNoisePriorWeight;
   double count = kNoisePriorWeight;
   for (std::size_t i = 0; i < residuals.seen->facts.size(); ++i) {
     const Fact& fact = residuals.seen->facts[i];
-    if (fact.what != what || fact.at_least) continue;
+    if (fact.is_bound() || std::count(kinds.begin(), kinds.end(), fact.what) == 0) continue;
     const double each = weighted[kTerms + static_cast<Eigen::Index>(i)];
     squares += each * each;
     count += 1;
@@ -273,33 +280,36 @@ Calibration posterior(const Calibration& prior, const Residuals& residuals, cons
   return learned;
 }
 
-/// Trials of one problem have one cluster.
-std::vector<const ClusterSpec*> alike(const Observations& seen, const ClusterSpec& cluster) {
-  return std::vector<const ClusterSpec*>(seen.quantities.size(), &cluster);
+std::vector<const Problem*> alike(const Observations& seen, const Problem& problem) {
+  return std::vector<const Problem*>(seen.quantities.size(), &problem);
 }
 
 Calibration fitted(const Calibration& prior, const Observations& seen,
-                   std::vector<const ClusterSpec*> clusters) {
+                   std::vector<const Problem*> problems) {
   if (seen.facts.empty()) return prior;
   const Parameters parameters(prior);
-  Residuals residuals{.clusters = std::move(clusters),
+  Residuals residuals{.problems = std::move(problems),
                       .parameters = &parameters,
                       .seen = &seen,
                       .weights = std::vector<double>(seen.facts.size(), 1.0),
                       .time_noise = prior.time_noise,
-                      .memory_noise = prior.memory_noise};
+                      .memory_noise = prior.memory_noise,
+                      .reserved_noise = prior.reserved_noise};
   // Twice: the noise of the first fit is the yardstick of the second.
   const Vector first = solve(residuals);
-  const double time_noise = noise_after(residuals, first, Fact::What::time, prior.time_noise);
-  const double memory_noise =
-      noise_after(residuals, first, Fact::What::allocated, prior.memory_noise);
-  residuals.time_noise = time_noise;
-  residuals.memory_noise = memory_noise;
+  const double time = noise_after(residuals, first, {Fact::What::time}, prior.time_noise);
+  const double memory = noise_after(residuals, first, {Fact::What::allocated}, prior.memory_noise);
+  const double reserved = noise_after(residuals, first, {Fact::What::reserved, Fact::What::device},
+                                      prior.reserved_noise);
+  residuals.time_noise = time;
+  residuals.memory_noise = memory;
+  residuals.reserved_noise = reserved;
   const Vector x = solve(residuals);
 
   Calibration learned = posterior(prior, residuals, x);
-  learned.time_noise = time_noise;
-  learned.memory_noise = memory_noise;
+  learned.time_noise = time;
+  learned.memory_noise = memory;
+  learned.reserved_noise = reserved;
   learned.observations = static_cast<int>(seen.quantities.size());
   return learned;
 }
@@ -342,16 +352,17 @@ std::optional<double> median_error(const Problem& problem, const TargetTraits& t
                                    const Calibration& calibration, const std::vector<Trial>& trials,
                                    Fact::What what) {
   const Observations seen = observations_of(problem, traits, trials);
-  const Residuals residuals{.clusters = alike(seen, problem.cluster),
+  const Residuals residuals{.problems = alike(seen, problem),
                             .parameters = nullptr,
                             .seen = &seen,
                             .weights = {},
                             .time_noise = 0,
-                            .memory_noise = 0};
+                            .memory_noise = 0,
+                            .reserved_noise = 0};
   const Values<double> values = values_of(calibration);
   std::vector<double> errors;
   for (const Fact& fact : seen.facts) {
-    if (fact.what != what || fact.at_least) continue;
+    if (fact.what != what || fact.is_bound()) continue;
     errors.push_back(std::abs(residuals.log_predicted(fact, values) - fact.log_value));
   }
   return median(std::move(errors));
@@ -378,24 +389,24 @@ Calibration prior_calibration(const Problem& problem, const TargetTraits& traits
 Calibration calibrate(const Problem& problem, const TargetTraits& traits, const Calibration& prior,
                       const std::vector<Trial>& trials) {
   const Observations seen = observations_of(problem, traits, trials);
-  return fitted(prior, seen, alike(seen, problem.cluster));
+  return fitted(prior, seen, alike(seen, problem));
 }
 
 Calibration calibrate_across(const TargetTraits& traits, const std::vector<Evidence>& evidence) {
   const Calibration prior = prior_of_all(traits, evidence);
   Observations seen;
-  std::vector<const ClusterSpec*> clusters;
+  std::vector<const Problem*> problems;
   for (const Evidence& each : evidence) {
     Observations one = observations_of(each.problem, traits, {each.trial});
     for (Fact& fact : one.facts) {
       fact.trial += seen.quantities.size();
-      if (each.stage && !fact.at_least) fact.stage = *each.stage;
+      if (each.stage && !fact.is_bound()) fact.stage = *each.stage;
       seen.facts.push_back(fact);
     }
     std::move(one.quantities.begin(), one.quantities.end(), std::back_inserter(seen.quantities));
-    clusters.resize(seen.quantities.size(), &each.problem.cluster);
+    problems.resize(seen.quantities.size(), &each.problem);
   }
-  return fitted(prior, seen, clusters);
+  return fitted(prior, seen, problems);
 }
 
 std::optional<double> median_time_error(const Problem& problem, const TargetTraits& traits,

@@ -112,7 +112,7 @@ std::optional<double> basis_value(const std::string& basis, Term term, const Pro
   throw std::logic_error("priors.csv: unknown basis " + basis);
 }
 
-bool is_size(Term term) { return term >= Term::gemm_scratch; }
+bool is_size(Term term) { return term >= Term::gemm_scratch && term != Term::stuck; }
 
 }  // namespace
 
@@ -143,6 +143,7 @@ bool applies(Term term, const Problem& problem, const TargetTraits& traits) {
       return kind == DeviceKind::cuda && grouped;
     case Term::device_context:
     case Term::fragmentation:
+    case Term::stuck:
       return kind == DeviceKind::cuda;
     default:
       return true;
@@ -172,7 +173,8 @@ Coefficient prior_coefficient(Term term, const Problem& problem, const Values<do
     const auto basis = basis_value(table.cell(row, "basis"), term, problem, earlier, rates);
     if (!basis) continue;
     const double value = table.number(row, "factor", 1) * *basis;
-    const Transform transform = term == Term::overlap ? Transform::logit : Transform::log;
+    const bool is_share = term == Term::overlap || term == Term::stuck;
+    const Transform transform = is_share ? Transform::logit : Transform::log;
     const double mean =
         transform == Transform::log ? std::log(value) : std::log(value / (1 - value));
     const double sd = table.number(row, "sd", 1);

@@ -35,6 +35,7 @@ enum class Term {
   communicator,         ///< bytes outside the allocator: buffers of one group of ranks
   host_process,         ///< bytes of the host's memory that a rank's process takes by itself
   fragmentation,        ///< of what comes and goes, the share that is kept beside it
+  stuck,                ///< of what is kept so, the share that a full device does not get back
 };
 
 }  // namespace planwright::estimator
@@ -43,12 +44,12 @@ namespace planwright {
 
 template <>
 struct Words<estimator::Term> {
-  static constexpr std::array<std::string_view, 19> kWords{
+  static constexpr std::array<std::string_view, 20> kWords{
       "matrix_rate",    "memory_bandwidth",    "half_tokens",       "kernel_overhead",
       "optimizer_rate", "link_latency",        "link_bandwidth",    "broadcast_bandwidth",
       "overlap",        "work_factor",         "activation_factor", "state_factor",
       "host_link",      "host_optimizer_rate", "gemm_scratch",      "device_context",
-      "communicator",   "host_process",        "fragmentation"};
+      "communicator",   "host_process",        "fragmentation",     "stuck"};
 };
 
 }  // namespace planwright

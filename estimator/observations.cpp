@@ -35,21 +35,32 @@ double kept_states(const Measurement& measured) {
   return static_cast<double>(most.value);
 }
 
-std::vector<Fact> facts_of(const Measurement& measured, const ModelSpec& model) {
+Fact bounded(Fact::Bound bound) {
+  Fact fact;
+  fact.bound = bound;
+  return fact;
+}
+
+/// An accelerator that held all of it had room for what is needed.
+std::vector<Fact> facts_of(const Measurement& measured, const Problem& problem) {
   std::vector<Fact> facts;
   add(facts, Fact::What::time, measured.step_time_s);
   add(facts, Fact::What::allocated, static_cast<double>(measured.allocated_peak().value));
   add(facts, Fact::What::reserved, worst(measured, &RankMeasurement::reserved_peak));
   add(facts, Fact::What::device, worst(measured, &RankMeasurement::device_peak));
-  if (model.stand_in) add(facts, Fact::What::states, kept_states(measured));
+  if (problem.model.stand_in) add(facts, Fact::What::states, kept_states(measured));
+  const DeviceSpec& device = problem.cluster.device;
+  if (device.kind == DeviceKind::cuda) {
+    add(facts, Fact::What::needed, static_cast<double>(device.memory.value),
+        bounded(Fact::Bound::at_most));
+  }
   return facts;
 }
 
-/// The phase's peak is at least what was allocated and asked for; on an accelerator all that the
-/// device holds would besides have been more than it has.
+/// The phase's peak is at least what was allocated and asked for; of an accelerator's memory more
+/// was needed besides than it has.
 std::vector<Fact> facts_of(const OutOfMemory& full, const Candidate& candidate, DeviceKind kind) {
-  Fact bound;
-  bound.at_least = true;
+  Fact bound = bounded(Fact::Bound::at_least);
   bound.phase = full.phase;
   if (full.phase) bound.stage = static_cast<std::size_t>(place_of(candidate, full.rank).pp);
   bound.in_product = full.account == Account::workspace;
@@ -57,14 +68,14 @@ std::vector<Fact> facts_of(const OutOfMemory& full, const Candidate& candidate, 
   const Bytes wanted = full.allocated + full.requested;
   add(facts, Fact::What::allocated, static_cast<double>(wanted.value), bound);
   if (kind == DeviceKind::cuda) {
-    add(facts, Fact::What::device, static_cast<double>(full.capacity.value), bound);
+    add(facts, Fact::What::needed, static_cast<double>(full.capacity.value), bound);
   }
   return facts;
 }
 
 std::vector<Fact> facts_of(const Trial& trial, const Problem& problem) {
   if (const Measurement* measured = trial.outcome.measurement()) {
-    return facts_of(*measured, problem.model);
+    return facts_of(*measured, problem);
   }
   if (const OutOfMemory* full = trial.outcome.out_of_memory()) {
     return facts_of(*full, trial.candidate, problem.cluster.device.kind);

@@ -16,11 +16,15 @@ struct Fact {
     allocated,  ///< peak inside the allocator
     reserved,   ///< peak that an accelerator's allocator has taken
     device,     ///< peak that an accelerator holds in all
+    needed,     ///< what an accelerator must hold at least for it
     states,     ///< parameters and optimizer states between steps, of a model that is not known
   };
   What what = What::time;
   double log_value = 0;
-  bool at_least = false;  ///< censored: the true value is this or more
+  /// Censored: the true value is this or more, or less.
+  enum class Bound { none, at_least, at_most };
+  Bound bound = Bound::none;
+  bool is_bound() const { return bound != Bound::none; }
   /// Of a device that ran full: where it did, and whether a product was asking for its scratch.
   std::optional<Phase> phase;
   std::optional<std::size_t> stage;  ///< absent: the fullest one; a phase is of a stage

@@ -99,14 +99,14 @@ struct Pricer::State {
   Values<double> values;
   Values<Jet> jets;
   Covariance covariance;
-  double time_noise = 0, memory_noise = 0;
+  double time_noise = 0, memory_noise = 0, judged_noise = 0;
 
   double communicators(const Quantities& q) const { return grouped ? q.communicators : 0; }
 
   template <class T>
   T judged(const Quantities& q, const PeakTerms<T>& peak, const Values<T>& v) const {
     if (!accelerator) return peak.allocated;
-    return device_bytes(q.stages[peak.stage], peak.allocated, communicators(q), v);
+    return device_needed(q.stages[peak.stage], peak.allocated, communicators(q), v);
   }
 
   int ranks_per_node() const {
@@ -153,8 +153,10 @@ struct Pricer::State {
     if (peak.product) at[Account::workspace] += rounded(values[Term::gemm_scratch]);
     if (!accelerator) return at;
     const auto allocated = static_cast<double>(at.allocated().value);
-    at[Account::fragmentation] = rounded(fragmentation_bytes(stage, allocated, values));
-    at[Account::context] = rounded(context_bytes(communicators, values));
+    const double context = context_bytes(communicators, values);
+    const double device = device_bytes(stage, allocated, communicators, capacity, values);
+    at[Account::fragmentation] = rounded(device - context - allocated);
+    at[Account::context] = rounded(context);
     return at;
   }
 
@@ -222,6 +224,7 @@ Pricer::Pricer(const Problem& problem, const TargetTraits& traits, const Calibra
   s.covariance = covariance_of(calibration);
   s.time_noise = calibration.time_noise;
   s.memory_noise = calibration.memory_noise;
+  s.judged_noise = s.accelerator ? calibration.reserved_noise : calibration.memory_noise;
 }
 
 Pricer::~Pricer() = default;
@@ -234,7 +237,7 @@ Figures Pricer::figures(const Quantities& quantities) const {
   const Jet judged = s.judged(quantities, peak, s.jets);
   const Jet time = time_terms(quantities, s.problem.cluster, s.jets).total();
   const auto limit = static_cast<double>(s.capacity.value);
-  const double judged_sd = judged.a * relative_sd(judged, s.covariance, s.memory_noise);
+  const double judged_sd = judged.a * relative_sd(judged, s.covariance, s.judged_noise);
   const State::HostRoom host = s.host_room(quantities);
   return {
       .allocated = rounded(peak.allocated.a),

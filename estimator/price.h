@@ -16,8 +16,8 @@ namespace planwright::estimator {
 /// What ranking needs of an Estimate: numbers only.
 struct Figures {
   Bytes allocated;  ///< peak inside the allocator, worst rank
-  Bytes judged;     ///< what is held against the capacity: `allocated` on a CPU, all that the
-                    ///< device must hold on an accelerator
+  Bytes judged;     ///< what is held against the capacity: `allocated` on a CPU, the least that the
+                    ///< device can hold on an accelerator
   Phase phase = Phase::load;
   bool fits = false;  ///< judged at the mean
   Seconds step_time;

@@ -279,11 +279,26 @@ T host_bytes_needed(const Quantities& q, int ranks, const Values<T>& v) {
          static_cast<double>(ranks) * v[Term::host_process];
 }
 
-/// All that an accelerator must hold.
+/// All that an accelerator must hold: one that is full gets back what its allocator keeps in blocks
+/// that nothing lives in. Source: pytorch c10/cuda/CUDACachingAllocator.cpp, malloc, which frees
+/// cached blocks that are not split and tries again.
+template <class T>
+T device_needed(const StageQuantities& stage, const T& allocated, double communicators,
+                const Values<T>& v) {
+  return allocated + fragmentation_bytes(stage, allocated, v) * v[Term::stuck] +
+         context_bytes(communicators, v);
+}
+
+/// All that it holds: what its allocator would keep if there were room for it.
 template <class T>
 T device_bytes(const StageQuantities& stage, const T& allocated, double communicators,
-               const Values<T>& v) {
-  return allocated + fragmentation_bytes(stage, allocated, v) + context_bytes(communicators, v);
+               Bytes capacity, const Values<T>& v) {
+  const T needed = device_needed(stage, allocated, communicators, v);
+  const T wanted =
+      allocated + fragmentation_bytes(stage, allocated, v) + context_bytes(communicators, v);
+  const auto room = static_cast<double>(capacity.value);
+  if (wanted <= room) return wanted;
+  return needed < room ? T(needed * 0.0 + room) : needed;
 }
 
 }  // namespace planwright::estimator

@@ -89,6 +89,7 @@ Calibration pooled(const std::vector<Calibration>& learned) {
     all.observations += each.observations;
     all.time_noise = std::max(all.time_noise, each.time_noise);
     all.memory_noise = std::max(all.memory_noise, each.memory_noise);
+    all.reserved_noise = std::max(all.reserved_noise, each.reserved_noise);
   }
   return all;
 }
@@ -112,6 +113,7 @@ Calibration transferred(const Calibration& learned, const Calibration& prior) {
   }
   moved.time_noise = learned.time_noise;
   moved.memory_noise = learned.memory_noise;
+  moved.reserved_noise = learned.reserved_noise;
   moved.observations = learned.observations;
   return moved;
 }

@@ -22,6 +22,7 @@ struct Fields<Calibration> {
       Field{"covariance", &Calibration::covariance},
       Field{"time_noise", &Calibration::time_noise},
       Field{"memory_noise", &Calibration::memory_noise},
+      Field{"reserved_noise", &Calibration::reserved_noise},
       Field{"observations", &Calibration::observations, kNatural},
   };
 };

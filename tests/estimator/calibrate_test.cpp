@@ -118,6 +118,9 @@ class Calibrate : public ::testing::Test {
   Calibration learned(const std::vector<Trial>& trials) const {
     return calibrate(problem, traits, prior, trials);
   }
+  Figures figures_after(const Calibration& calibration, const Candidate& candidate) const {
+    return Pricer(problem, traits, calibration).figures(quantify(problem, traits, candidate));
+  }
   double time_error(const Calibration& calibration, const std::vector<Trial>& trials) const {
     return median_time_error(problem, traits, calibration, trials).value();
   }
@@ -232,6 +235,7 @@ TEST_F(Calibrate, RunningOutOfMemoryFarBelowThePredictionTeachesNothingNew) {
 /// allocated, so more fragmentation and more context than the prior believes.
 TEST_F(Calibrate, LearnsWhatAnAcceleratorHoldsOutsideTheAllocator) {
   problem.cluster.device.kind = DeviceKind::cuda;
+  problem.cluster.device.memory = Bytes{80'000'000'000};
   prior = prior_calibration(problem, traits, std::nullopt);
   Trial seen = trial(0, data_parallel(2, 1, 4), 0, Bytes{3'000'000'000});
   auto& rank = std::get<Measurement>(seen.outcome.value).ranks[1];
@@ -261,6 +265,25 @@ TEST_F(Calibrate, AFullAcceleratorHoldsMoreThanItHas) {
   const Calibration after = learned({full});
   EXPECT_GT(Pricer(problem, traits, after).figures(quantify(problem, traits, candidate)).judged,
             Bytes{at.judged.value / 10 * 18});
+}
+
+/// What ran on a device that its allocator filled fits there, however much was kept.
+TEST_F(Calibrate, WhatRanOnAFullAcceleratorFitsIt) {
+  problem.cluster.device.kind = DeviceKind::cuda;
+  problem.cluster.device.memory = Bytes{80'000'000'000};
+  prior = prior_calibration(problem, traits, std::nullopt);
+  const Candidate candidate = data_parallel(2, 1, 4);
+  const Figures roomy = figures_after(prior, candidate);
+  Trial seen = trial(0, candidate, 0, roomy.allocated);
+  problem.cluster.device.memory = roomy.judged + Bytes{roomy.allocated.value / 10};
+  seen.problem_hash = problem_hash(problem);
+  auto& rank = std::get<Measurement>(seen.outcome.value).ranks[1];
+  rank.device_peak = problem.cluster.device.memory;
+  rank.reserved_peak = *rank.device_peak - (roomy.judged - roomy.allocated);
+
+  const Calibration after = learned({seen});
+  EXPECT_GT(value_of(after, Term::fragmentation), value_of(prior, Term::fragmentation));
+  EXPECT_LE(figures_after(after, candidate).judged, problem.cluster.device.memory);
 }
 
 TEST_F(Calibrate, OtherEndsOtherProblemsAndOtherScopesTeachNothing) {
@@ -341,11 +364,12 @@ TEST(PriorCalibration, HasOnlyTheCoefficientsThatApply) {
        Precision::fp32,
        1,
        {Term::link_latency, Term::link_bandwidth, Term::broadcast_bandwidth, Term::overlap,
-        Term::gemm_scratch, Term::device_context, Term::communicator, Term::fragmentation}},
+        Term::gemm_scratch, Term::device_context, Term::communicator, Term::fragmentation,
+        Term::stuck}},
       {DeviceKind::cpu,
        Precision::bf16,
        2,
-       {Term::device_context, Term::communicator, Term::fragmentation}},
+       {Term::device_context, Term::communicator, Term::fragmentation, Term::stuck}},
       {DeviceKind::cuda,
        Precision::bf16,
        1,

@@ -208,8 +208,29 @@ TEST_F(PriceOf, AnAcceleratorHoldsContextAndFragmentationToo) {
   EXPECT_GT(stage.accounts[Account::workspace], Bytes{1 << 20});
 }
 
+/// Of what its allocator keeps, a full device gets back what is not stuck.
+TEST_F(PriceOf, AFullAcceleratorKeepsLess) {
+  problem.cluster.device.kind = DeviceKind::cuda;
+  problem.cluster.device.memory = Bytes{80'000'000'000};
+  problem.workload.headroom.fraction = 0;
+  calibration = prior_calibration(problem, traits, std::nullopt);
+  const Candidate candidate = data_parallel(2, 0, 1);
+  const Bytes wanted = *of(candidate).peak().device_used;
+  const Bytes needed = figures(candidate).judged;
+  ASSERT_LT(needed, wanted);
+
+  problem.cluster.device.memory = wanted - Bytes{1};
+  EXPECT_EQ(of(candidate).verdict, Verdict::fits);
+  EXPECT_EQ(*of(candidate).peak().device_used, problem.cluster.device.memory);
+
+  problem.cluster.device.memory = needed - Bytes{1};
+  EXPECT_EQ(of(candidate).verdict, Verdict::too_large);
+  EXPECT_EQ(*of(candidate).peak().device_used, needed);
+}
+
 TEST_F(PriceOf, OnlyWhatComesAndGoesIsFragmented) {
   problem.cluster.device.kind = DeviceKind::cuda;
+  problem.cluster.device.memory = Bytes{80'000'000'000};
   calibration = prior_calibration(problem, traits, std::nullopt);
   const Candidate candidate = data_parallel(2, 0, 1);
   const Estimate estimate = of(candidate);
