@@ -36,6 +36,7 @@ std::string with_other_targets(const std::string& reason, const Settings& settin
                                const Accepts& accepts) {
   const Setting* given = settings.find(Table::job, "target");
   const std::string refused = given == nullptr ? "builtin" : given->text;
+  if (refused == kCommandTarget) return reason;  // another would not run the same command
   std::vector<std::string> others;
   for (const std::string& name : target_names()) {
     if (name == refused || name == kCommandTarget) continue;
