@@ -48,7 +48,7 @@ TEST(Parties, RingsAreNoFasterThanTheLinksInside) {
 TEST(Parties, AnExchangeSendsByTheCardWhatLeavesTheNode) {
   const Party party = party_of(nodes(2), Transport::nccl, 16, 1);
   EXPECT_DOUBLE_EQ(party.exchange.lanes, 15 / 8.0);
-  EXPECT_DOUBLE_EQ(party.exchange.hops, 8 + 7 / 5.0);
+  EXPECT_DOUBLE_EQ(party.exchange.hops, 1);
 }
 
 /// Its one ring is as slow as the slowest of its steps.
