@@ -123,13 +123,16 @@ void read_knobs(const Settings& settings, const std::vector<Knob>& knobs, Candid
 
 }  // namespace
 
-Candidate read_candidate(const Settings& settings, int devices, const std::vector<Knob>& knobs) {
+Candidate read_candidate(const Settings& settings, int devices, const TargetTraits& traits) {
   Candidate candidate;
   read_axes(candidate, [&](std::string_view axis, auto& value, auto parse) {
     read_axis(settings, axis, value, parse);
   });
   read_axis(settings, "offload-to", candidate.offload.to, parse_setting_word<OffloadTo>);
-  read_knobs(settings, knobs, candidate);
+  if (settings.find(Table::candidate, "sp") == nullptr) {
+    candidate.sp = traits.axes.sp_with_tp && candidate.tp > 1;
+  }
+  read_knobs(settings, traits.knobs, candidate);
   const double split = 1.0 * candidate.tp * candidate.pp * candidate.cp;
   require_countable(settings, Table::candidate, split * candidate.dp);
   if (settings.find(Table::candidate, "dp") == nullptr) {

@@ -9,10 +9,10 @@
 
 namespace planwright::cli {
 
-/// [candidate]: one value per axis; what is not given is 1 or off, and dp is
-/// devices / (tp pp cp), rounded down. Whether it is legal is for the rules to say; an InputError
-/// for a knob that is none of `knobs`.
-Candidate read_candidate(const Settings& settings, int devices, const std::vector<Knob>& knobs);
+/// [candidate]: one value per axis; what is not given is 1 or off, sequence parallelism is what the
+/// target does with tensor ranks, and dp is devices / (tp pp cp), rounded down. Whether it is legal
+/// is for the rules to say; an InputError for a knob that the target does not have.
+Candidate read_candidate(const Settings& settings, int devices, const TargetTraits& traits);
 
 /// [space], and for axes that it does not name [candidate]: the values of each axis. What is not
 /// given is free.

@@ -30,6 +30,14 @@ void refuse_if_given(const Settings& settings, std::string_view name, const char
   if (const Setting* setting = settings.find(Table::cluster, name)) refuse(*setting, rule);
 }
 
+/// Of the data tables.
+ClusterInput of_preset(const DeviceSpec& device, int devices, int per_node) {
+  ClusterInput input;
+  input.cluster = estimator::preset_cluster(device, devices, per_node);
+  input.links_from = estimator::preset_link_sources(device, devices, per_node);
+  return input;
+}
+
 /// Equal ranks on this host's cores.
 ClusterInput cpu_devices(const Settings& settings) {
   const launcher::HostFacts host = launcher::detect_host();
@@ -39,8 +47,7 @@ ClusterInput cpu_devices(const Settings& settings) {
            fmt::format("must be the number of devices, {}: CPU devices share one host", devices));
   }
   const ClusterSpec detected = launcher::cpu_cluster(host, devices);
-  ClusterInput input;
-  input.cluster = estimator::preset_cluster(detected.device, devices, devices);
+  ClusterInput input = of_preset(detected.device, devices, devices);
   input.cluster.host_memory = detected.host_memory;
   input.cluster.threads_per_rank =
       count(settings, "threads").value_or(std::max(1, host.physical_cores / devices));
@@ -81,8 +88,7 @@ ClusterInput sockets(const Settings& settings, const DeviceSpec& device) {
   }
   const int devices = count(settings, "devices").value_or(1);
   const int per_node = devices_per_node(settings, devices, kSocketsPerNode);
-  ClusterInput input;
-  input.cluster = estimator::preset_cluster(device, devices, per_node);
+  ClusterInput input = of_preset(device, devices, per_node);
   input.cluster.threads_per_rank =
       static_cast<int>(estimator::device_facts(device).cores.value_or(1));
   return input;
@@ -97,8 +103,7 @@ ClusterInput preset_devices(const Settings& settings, const DeviceSpec& device,
   const int present = same ? static_cast<int>(scan.gpus.size()) : 0;
   const int devices = count(settings, "devices").value_or(std::max(1, present));
   const int per_node = devices_per_node(settings, devices, kPerNode);
-  ClusterInput input;
-  input.cluster = estimator::preset_cluster(device, devices, per_node);
+  ClusterInput input = of_preset(device, devices, per_node);
   input.here = devices <= present;
   return input;
 }
@@ -136,13 +141,13 @@ ClusterInput shape_devices(const Settings& settings, const estimator::ClusterSha
   const auto found = detected_device(scan);
   ClusterInput input;
   input.cluster = estimator::shape_cluster(shape, devices);
+  input.links_from = estimator::shape_link_sources(shape, devices);
   input.here =
       found && found->name == shape.device && devices <= static_cast<int>(scan.gpus.size());
   if (input.cluster.nodes > 1 && !shape.network_known()) {
     input.warnings.push_back(
-        fmt::format("what joins nodes of {} is not known: {:.1f} GB/s per device is taken, as "
-                    "anywhere",
-                    shape.name, input.cluster.links.back().bandwidth.value / 1e9));
+        fmt::format("what joins nodes of {} is not known: {:.1f} GB/s per device, {}", shape.name,
+                    input.cluster.links.back().bandwidth.value / 1e9, input.links_from.back()));
   }
   return input;
 }
@@ -198,7 +203,11 @@ ClusterInput read_cluster(const Settings& settings) {
   const Setting* file = settings.find(Table::cluster, "cluster");
   if (file != nullptr && shape == nullptr) {
     require_file_or_shape(*file);
+    const std::vector<Link> before = input.cluster.links;
     apply_cluster_file(file->text, input.cluster);
+    if (input.cluster.links != before) {
+      input.links_from.assign(input.cluster.links.size(), file->text);
+    }
   }
   return input;
 }

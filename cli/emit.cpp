@@ -6,6 +6,7 @@
 #include "cli/command_input.h"
 #include "cli/console.h"
 #include "cli/launch_folder.h"
+#include "cli/other_targets.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
 #include "cli/problem_input.h"
@@ -240,10 +241,31 @@ Json difference_json(const std::vector<launcher::ConfigDifference>& all) {
   return rows;
 }
 
+bool is_emitted(const Settings& settings) {
+  launcher::EmitRequest request = read_request(settings);
+  target_of(settings, request)->emit(request);
+  return true;
+}
+
+/// The key of what a plan breaks of its target's rules.
+constexpr const char* kBrokenPlan = "candidate";
+
+/// What the plan breaks is said with the targets whose files can say it.
+launcher::LaunchConfig emitted(const launcher::Target& target, const launcher::EmitRequest& request,
+                               const Settings& settings) {
+  try {
+    return target.emit(request);
+  } catch (const InputError& error) {
+    InputFault fault = error.fault();
+    if (fault.key == kBrokenPlan) fault.rule = with_other_targets(fault.rule, settings, is_emitted);
+    throw InputError(fault);
+  }
+}
+
 /// Nothing is written.
 int tell_differences(const launcher::Target& target, const launcher::EmitRequest& request,
-                     const std::string& path, const Console& console) {
-  const launcher::LaunchConfig config = target.emit(request);
+                     const launcher::LaunchConfig& config, const std::string& path,
+                     const Console& console) {
   const auto comparison =
       launcher::compare_config(config, path, launcher::other_plans(target, request));
   console.print(comparison_text(comparison, console.result_paint()));
@@ -267,10 +289,10 @@ int run_emit(const Arguments& arguments) {
   launcher::EmitRequest request = read_request(line.settings);
   const auto target = target_of(line.settings, request);
   request.steps = launch_steps(line.settings, *target, request.user);
+  launcher::LaunchConfig config = emitted(*target, request, line.settings);
   if (const Setting* in_use = line.settings.find(Table::none, "diff")) {
-    return tell_differences(*target, request, in_use->text, console);
+    return tell_differences(*target, request, config, in_use->text, console);
   }
-  launcher::LaunchConfig config = target->emit(request);
   warn_of_script(request, config);
   launcher::write_files(config, line.settings.marked(Table::none, "force"));
 

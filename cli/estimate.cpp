@@ -3,9 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
+#include "cli/other_targets.h"
 #include "cli/print_estimate.h"
+#include "cli/print_links.h"
 #include "cli/prior.h"
 #include "cli/problem_input.h"
+#include "cli/saved_plan.h"
 #include "cli/verbs.h"
 #include "estimator/quantities.h"
 #include "estimator/serving.h"
@@ -58,19 +61,6 @@ int exit_code(Verdict verdict) {
   return kExitWrongInput;
 }
 
-/// As a file that `emit --plan` reads. What is there already and says something else is left alone.
-void save_plan(const Setting& file, const Problem& problem, const Candidate& candidate,
-               const Console& console) {
-  if (problem.workload.job == Job::inference) {
-    refuse(file, "is for jobs that train: a server has no plan");
-  }
-  const launcher::PlanFile plan{problem, candidate, {}};
-  launcher::LaunchConfig config;
-  config.files = {{file.text, to_json(plan).dump(2) + "\n"}};
-  launcher::write_files(config, false);
-  console.story(fmt::format("wrote {}", file.text));
-}
-
 }  // namespace
 
 int run_estimate(const Arguments& arguments) {
@@ -81,14 +71,18 @@ int run_estimate(const Arguments& arguments) {
   const auto [input, candidate, place] = read_one_candidate(line.settings);
   console.warnings(input.warnings);
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
-  const Estimate estimate =
-      input.problem.workload.job == Job::inference
-          ? estimator::estimate_serving(input.problem, candidate, prior)
-          : estimator::estimate(input.problem, input.traits(), candidate, prior);
+  Estimate estimate = input.problem.workload.job == Job::inference
+                          ? estimator::estimate_serving(input.problem, candidate, prior)
+                          : estimator::estimate(input.problem, input.traits(), candidate, prior);
 
+  if (estimate.verdict == Verdict::invalid) {
+    estimate.reason = with_other_targets(estimate.reason, line.settings, accepts_candidate);
+  }
   console.print(estimate_text(input.problem, candidate, estimate, console.result_paint()));
+  console.print(links_text(input));
   Json json{{"schema", "planwright.estimate/1"}};
   json.update(estimate_json(input.problem, candidate, estimate));
+  json["links"] = links_json(input);
   if (estimate.verdict != Verdict::invalid && input.problem.workload.job != Job::inference) {
     json["phases"] = phases_json(input.problem, input.traits(), candidate);
   }
@@ -97,6 +91,10 @@ int run_estimate(const Arguments& arguments) {
   const Setting* file = line.settings.find(Table::none, "save-plan");
   if (file != nullptr && estimate.verdict == Verdict::fits) {
     save_plan(*file, input.problem, candidate, console);
+  } else if (file != nullptr) {
+    const bool is_legal = estimate.verdict != Verdict::invalid;
+    console.warning(fmt::format("{} is not written: the plan {}", file->text,
+                                is_legal ? "does not fit" : "breaks a rule"));
   }
   return exit_code(estimate.verdict);
 }

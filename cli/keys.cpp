@@ -103,7 +103,7 @@ const std::vector<Key>& all_keys() {
       {"explain-dropped", Table::none, mark, "", "also say what each dropped candidate breaks"},
       {"resume", Table::none, mark, "", "go on with the study if it exists (the default)"},
       {"save-plan", Table::none, path, "FILE.json",
-       "keep a plan that fits, for emit --plan and probe --plan"},
+       "keep the plan if it fits, of several the fastest, for emit --plan and probe --plan"},
       {"trial", Table::none, integer, "N", "this trial instead of the best"},
       {"out", Table::none, text, "DIR", "folder for the files [launch]"},
       {"force", Table::none, mark, "", "overwrite files that exist"},

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
@@ -16,8 +18,9 @@ namespace {
 const Verb kVerb{
     .name = "models",
     .summary = "The models that are known by name.",
-    .arguments = "",
-    .example = "planwright models",
+    .arguments = "[TEXT]",
+    .example = "planwright models mixtral",
+    .most_words = 1,
 };
 
 std::string billions(std::int64_t count) {
@@ -66,6 +69,28 @@ Json row(const std::string& name, const ModelSpec& model) {
   return json;
 }
 
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// Names that have the text in them, or whose family has; all without one.
+std::vector<std::string> names_with(const std::vector<std::string>& words) {
+  if (words.empty()) return estimator::model_presets();
+  std::vector<std::string> names;
+  for (const std::string& name : estimator::model_presets()) {
+    const std::string family = estimator::find_model(name, kCommandLine, "--model").family;
+    const bool has = lower(name + " " + family).find(lower(words.front())) != std::string::npos;
+    if (has) names.push_back(name);
+  }
+  if (names.empty()) {
+    refuse({words.front(), kCommandLine, "TEXT"}, "is in no model's name or family",
+           nearest_word(words.front(), estimator::model_presets()));
+  }
+  return names;
+}
+
 }  // namespace
 
 int run_models(const Arguments& arguments) {
@@ -75,7 +100,7 @@ int run_models(const Arguments& arguments) {
 
   std::vector<std::vector<std::string>> rows;
   Json json{{"schema", "planwright.models/1"}, {"rows", Json::array()}};
-  for (const std::string& name : estimator::model_presets()) {
+  for (const std::string& name : names_with(line.words)) {
     const ModelSpec model = estimator::find_model(name, kCommandLine, "--model");
     rows.push_back(cells(name, model));
     json["rows"].push_back(row(name, model));

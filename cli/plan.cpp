@@ -6,9 +6,12 @@
 
 #include "cli/console.h"
 #include "cli/infeasible.h"
+#include "cli/other_targets.h"
+#include "cli/print_links.h"
 #include "cli/print_ranking.h"
 #include "cli/prior.h"
 #include "cli/problem_input.h"
+#include "cli/saved_plan.h"
 #include "cli/verbs.h"
 #include "estimator/price.h"
 #include "launcher/clock.h"
@@ -25,7 +28,7 @@ const Verb kVerb{
         "--global-batch 64",
     .tables = {Table::model, Table::cluster, Table::job, Table::space},
     .axes = Table::space,
-    .own = {"top", "explain-dropped"},
+    .own = {"top", "explain-dropped", "save-plan"},
     .most_words = 1,
     .takes_file = true,
     .takes_command = true,
@@ -84,14 +87,24 @@ int run_plan(const Arguments& arguments) {
   console.warnings(many.input.warnings);
   const Calibration prior = read_prior(many.input, line.settings, Benchmark::if_known, console);
   const bool explain = line.settings.marked(Table::none, "explain-dropped");
-  const RankingReport report = make_report(many, prior, top, explain, console);
+  RankingReport report = make_report(many, prior, top, explain, console);
+  if (report.space.legal.empty()) {
+    report.infeasible = with_other_targets(report.infeasible, line.settings, accepts_space);
+  }
 
   console.print(ranking_text(many.input.problem, report, console.result_paint()));
+  console.print(links_text(many.input));
   Json json{{"schema", "planwright.plan/1"}};
   json.update(ranking_json(many.input.problem, report));
+  json["links"] = links_json(many.input);
   json["seconds"] = launcher::monotonic_s() - began;
   console.print_json(json);
-  if (report.infeasible.empty()) return kExitDone;
+  if (report.infeasible.empty()) {
+    const Setting* file = line.settings.find(Table::none, "save-plan");
+    const std::size_t best = report.ranking.fits.front();
+    if (file != nullptr) save_plan(*file, many.input.problem, report.space.legal[best], console);
+    return kExitDone;
+  }
   console.failure(report.infeasible);
   return kExitNothingFeasible;
 }

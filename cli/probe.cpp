@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "cli/devices_turn.h"
 #include "cli/host_room.h"
+#include "cli/other_targets.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/prior.h"
@@ -96,8 +97,9 @@ int run_probe(const Arguments& arguments) {
     console.warnings(require_host_room(line.settings, input));
   }
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
-  const Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
+  Estimate estimate = estimator::estimate(input.problem, input.traits(), candidate, prior);
   if (estimate.verdict == Verdict::invalid) {
+    estimate.reason = with_other_targets(estimate.reason, line.settings, accepts_candidate);
     return refuse_illegal(one, estimate, console);
   }
 

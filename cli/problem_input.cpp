@@ -90,6 +90,7 @@ ProblemInput read_frame(const Settings& settings, const ModelSpec* model = nullp
   input.problem.model = model != nullptr ? *model : read_model(settings, input.traits());
   ClusterInput cluster = read_cluster(settings);
   input.problem.cluster = std::move(cluster.cluster);
+  input.links_from = std::move(cluster.links_from);
   require_own_threads(settings, input.problem.cluster);
   input.devices_here = cluster.here;
   input.devices_from = devices_setting(settings);
@@ -186,6 +187,7 @@ ProblemInput input_of_plan(const launcher::PlanFile& plan, const Settings& setti
   }
   ProblemInput input;
   input.problem = plan.problem;
+  input.links_from.assign(plan.problem.cluster.links.size(), file.text);
   input.user = read_user_command(settings);
   input.target = find_target({plan.problem.target, file.text, "target"}, input.user,
                              command_setting(settings));
@@ -232,8 +234,7 @@ OneCandidate read_plan(const Settings& settings, const Setting& file) {
 /// [candidate] and what it is to do, for the rest of the problem.
 OneCandidate read_axes(const Settings& settings, ProblemInput frame) {
   OneCandidate one{.input = std::move(frame), .candidate = {}};
-  one.candidate =
-      read_candidate(settings, one.input.problem.cluster.devices(), one.input.traits().knobs);
+  one.candidate = read_candidate(settings, one.input.problem.cluster.devices(), one.input.traits());
   const std::int64_t at_once = std::int64_t{one.candidate.dp} * one.candidate.micro_batch;
   read_job(settings, at_once, one.input);
   require_sound_input(one.input.problem, settings);

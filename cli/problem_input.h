@@ -20,9 +20,10 @@ namespace planwright::cli {
 struct ProblemInput {
   Problem problem;
   std::shared_ptr<const launcher::Target> target;
-  launcher::UserCommand user{};  ///< the user's own script or command
-  bool devices_here = false;     ///< in this host, so that a probe can run
-  Setting devices_from{};        ///< what named them
+  launcher::UserCommand user{};           ///< the user's own script or command
+  bool devices_here = false;              ///< in this host, so that a probe can run
+  Setting devices_from{};                 ///< what named them
+  std::vector<std::string> links_from{};  ///< one for each of the cluster's links
   std::vector<std::string> warnings;
 
   const TargetTraits& traits() const { return target->traits; }

@@ -41,7 +41,7 @@ bool refuses(const TargetTraits& traits, const BrokenRule& broken) {
 /// legal.
 void judge_broken(const BrokenRule& broken, const RowProblem& row, RowScore& score) {
   score.reason = reason_text(broken);
-  const auto unsaid = unsaid_column(broken.name);
+  const auto unsaid = unsaid_column(row.one.input.traits().name, broken.name);
   if (unsaid) score.reason += "; missing column: " + *unsaid;
   score.skipped = unsaid || !row.memory_known || !refuses(row.one.input.traits(), broken);
   if (!score.skipped) score.verdict = Verdict::invalid;

@@ -134,10 +134,11 @@ std::optional<UsualDropout> usual_dropout(const std::string& family) {
   return std::nullopt;
 }
 
-std::optional<std::string> unsaid_column(const std::string& rule) {
+std::optional<std::string> unsaid_column(const std::string& target, const std::string& rule) {
   static const Csv kTable(row_data("row_unsaid.csv"), "row_unsaid.csv");
   for (std::size_t row = 0; row < kTable.rows(); ++row) {
-    if (kTable.cell(row, "rule") == rule) return kTable.cell(row, "column");
+    const bool is_meant = kTable.cell(row, "target") == target && kTable.cell(row, "rule") == rule;
+    if (is_meant) return kTable.cell(row, "column");
   }
   return std::nullopt;
 }

@@ -34,9 +34,9 @@ using CellOf = std::function<std::string(std::string_view column)>;
 std::optional<std::string> default_cell(const std::vector<std::string>& of, std::string_view column,
                                         const CellOf& cell);
 
-/// The column that such rows would need, where a target has an argument that makes plans legal
+/// The column that such rows would need, where the target has an argument that makes plans legal
 /// which break the rule, and none of theirs is of it; nothing if it has not.
-std::optional<std::string> unsaid_column(const std::string& rule);
+std::optional<std::string> unsaid_column(const std::string& target, const std::string& rule);
 
 /// The block that usually has an activation, by row_blocks.csv.
 struct RowBlock {

@@ -40,7 +40,10 @@ std::map<std::string, std::string> parse_pairs(const Setting& setting) {
     if (equals == 0 || equals == std::string::npos) {
       refuse(setting, "must be NAME=VALUE pairs separated by commas");
     }
-    pairs[part.text.substr(0, equals)] = part.text.substr(equals + 1);
+    const std::string name = part.text.substr(0, equals);
+    if (!pairs.emplace(name, part.text.substr(equals + 1)).second) {
+      refuse(setting, "has " + name + " twice");
+    }
   }
   return pairs;
 }

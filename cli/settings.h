@@ -38,7 +38,7 @@ Settings settings_of_toml(const std::string& text, const std::string& path);
 /// The parts of a comma-separated list, none of them empty.
 std::vector<Setting> split_list(const Setting& list);
 
-/// NAME=VALUE,NAME=VALUE.
+/// NAME=VALUE,NAME=VALUE, each name once.
 std::map<std::string, std::string> parse_pairs(const Setting& setting);
 
 }  // namespace planwright::cli

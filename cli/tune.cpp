@@ -13,6 +13,7 @@
 #include "cli/host_room.h"
 #include "cli/infeasible.h"
 #include "cli/launch_folder.h"
+#include "cli/other_targets.h"
 #include "cli/print_estimate.h"
 #include "cli/print_probe.h"
 #include "cli/print_table.h"
@@ -137,13 +138,14 @@ void tell_result(const ProblemInput& input, const Plan& plan, OpenStudy& study,
 }
 
 /// Nothing is measured or recorded for a space without a legal candidate.
-int tell_none_legal(const Problem& problem, const search::Space& space, const Console& console) {
+int tell_none_legal(const Problem& problem, const search::Space& space, const Settings& settings,
+                    const Console& console) {
   TuneResult result;
   result.plan.dropped = space.dropped;
   result.plan.counted = space.counted;
   result.plan.stopped = "no candidate is legal";
   console.print_json(result_json(problem, result));
-  console.failure(illegal_text(space));
+  console.failure(with_other_targets(illegal_text(space), settings, accepts_space));
   return kExitNothingFeasible;
 }
 
@@ -250,7 +252,9 @@ int run_tune(const Arguments& arguments) {
   require_devices_here(input);
   console.warnings(require_host_room(line.settings, input));
   require_runner(input, options);
-  if (space.legal.empty()) return tell_none_legal(input.problem, space, console);
+  if (space.legal.empty()) {
+    return tell_none_legal(input.problem, space, line.settings, console);
+  }
   try_emit(input, space.legal.front());
 
   on_signal(OnSignal::ask);

@@ -1,5 +1,7 @@
 #include "estimator/devices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -7,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "estimator/clusters.h"
 #include "estimator/csv.h"
 #include "estimator/embedded.h"
 #include "estimator/spec/error.h"
@@ -198,6 +201,20 @@ Link node_link(const DeviceSpec& device, int span) {
                    device_table().number(*row, "pcie_lanes", 16), span);
 }
 
+bool has_nvlink(const DeviceSpec& device) {
+  return device_facts(device).nvlink.value_or(BytesPerSecond{}).value > 0;
+}
+
+/// What joins nodes.
+Link network_link(const DeviceSpec& device, int span) {
+  Link link = link_named("network", 0, span);
+  if (const ClusterShape* usual = usual_node(device)) {
+    link.name = usual->network;
+    link.bandwidth = usual->device_network();
+  }
+  return link;
+}
+
 }  // namespace
 
 DeviceFacts device_facts(const DeviceSpec& device) {
@@ -293,7 +310,7 @@ ClusterSpec preset_cluster(const DeviceSpec& device, int devices, int per_node) 
   cluster.per_node = per_node;
   cluster.nodes = devices / per_node;
   cluster.links = {node_link(device, per_node)};
-  if (cluster.nodes > 1) cluster.links.push_back(link_named("network", 0, devices));
+  if (cluster.nodes > 1) cluster.links.push_back(network_link(device, devices));
   const auto row = accelerator_row(device);
   const double generation = row ? device_table().number(*row, "pcie_gen", 0) : 0;
   if (generation > 0) {
@@ -301,6 +318,17 @@ ClusterSpec preset_cluster(const DeviceSpec& device, int devices, int per_node) 
         pcie_link(generation, device_table().number(*row, "pcie_lanes", 16), 1).bandwidth;
   }
   return cluster;
+}
+
+std::vector<std::string> preset_link_sources(const DeviceSpec& device, int devices, int per_node) {
+  std::vector<std::string> sources{
+      fmt::format("estimator/data/{}.csv", has_nvlink(device) ? "gpus" : "links")};
+  if (devices <= per_node) return sources;
+  const ClusterShape* usual = usual_node(device);
+  sources.push_back(usual != nullptr
+                        ? fmt::format("taken as in {}, estimator/data/clusters.csv", usual->name)
+                        : "taken as anywhere, estimator/data/links.csv");
+  return sources;
 }
 
 }  // namespace planwright::estimator

@@ -40,8 +40,11 @@ DeviceSpec find_device(std::string_view name, const std::string& file, const std
 std::vector<std::string> devices_named(std::string_view name);
 
 /// A cluster of `devices` such devices, `per_node` in each node (all in one if there are fewer),
-/// with the links of the data tables: NVLink or PCIe inside a node, the loopback between CPUs, the
-/// default network between nodes. An InputError if the nodes do not come out whole.
+/// with the links of the data tables: NVLink or PCIe inside a node, the loopback between CPUs, and
+/// between nodes the network of the device's usual node (estimator/clusters), or else the default
+/// one. An InputError if the nodes do not come out whole.
 ClusterSpec preset_cluster(const DeviceSpec& device, int devices, int per_node);
+/// Where those links are from, one for each.
+std::vector<std::string> preset_link_sources(const DeviceSpec& device, int devices, int per_node);
 
 }  // namespace planwright::estimator

@@ -2,64 +2,14 @@
 
 #include <algorithm>
 
+#include "estimator/exchange_messages.h"
+#include "estimator/parties.h"
 #include "estimator/spec/rank_grid.h"
 #include "estimator/spec/recompute_plan.h"
 
 namespace planwright::estimator {
 
-int innermost_link(const ClusterSpec& cluster, int span) {
-  const auto found = std::find_if(cluster.links.begin(), cluster.links.end(),
-                                  [&](const Link& link) { return link.span >= span; });
-  const auto last = static_cast<std::ptrdiff_t>(cluster.links.size()) - 1;
-  return static_cast<int>(std::clamp<std::ptrdiff_t>(found - cluster.links.begin(), 0,
-                                                     std::max<std::ptrdiff_t>(last, 0)));
-}
-
 namespace {
-
-/// Ranks of one group, and the link they meet over.
-struct Party {
-  int ranks = 1;
-  int link = 0;
-};
-
-/// Collects messages as the transport carries them out: over gloo a reduce-scatter is an
-/// all-reduce, and a gathering one broadcast per owner.
-class Collector {
- public:
-  explicit Collector(const MessageContext& context) : c_(context) {}
-
-  /// `stride`: ranks from one member to the next.
-  Party party(int ranks, int stride) const {
-    return {ranks, innermost_link(c_.problem.cluster, (ranks - 1) * stride + 1)};
-  }
-
-  void sum(std::vector<Messages>& to, const Party& p, double count, double bytes) const {
-    add(to, Collective::all_reduce, p, count, bytes);
-  }
-  void scatter_sum(std::vector<Messages>& to, const Party& p, double count, double bytes) const {
-    add(to, ring() ? Collective::reduce_scatter : Collective::all_reduce, p, count, bytes);
-  }
-  void gather(std::vector<Messages>& to, const Party& p, double count, double bytes) const {
-    if (ring()) return add(to, Collective::all_gather, p, count, bytes);
-    add(to, Collective::broadcast, p, count * p.ranks, bytes);
-  }
-  void exchange(std::vector<Messages>& to, const Party& p, double count, double bytes) const {
-    add(to, Collective::all_to_all, p, count, bytes);
-  }
-  void send(std::vector<Messages>& to, const Party& p, double count, double bytes) const {
-    to.push_back({Collective::send, count, bytes, 2, p.link});
-  }
-
- private:
-  bool ring() const { return c_.transport == Transport::nccl; }
-  static void add(std::vector<Messages>& to, Collective kind, const Party& p, double count,
-                  double bytes) {
-    if (p.ranks > 1 && count > 0) to.push_back({kind, count, bytes, p.ranks, p.link});
-  }
-
-  const MessageContext& c_;
-};
 
 /// How often a stage's hidden rows go round its tensor ranks in one micro-batch.
 struct TensorRounds {
@@ -74,31 +24,39 @@ struct TensorRounds {
   }
 };
 
+/// Pairs of products that tensor ranks share. Of Transformer Engine's experts each has its own
+/// tokens: see estimator/exchange_messages.
+double shared_pairs(const MessageContext& c, const BlockSpec& b) {
+  const bool sent = c.shape.kernels == KernelSet::transformer_engine && b.moe;
+  return sent && b.moe->shared_ffn == 0 ? 1 : 2;
+}
+
 /// A block has two pairs of products. Each is followed by a sum in forward, and in backward by one
 /// of its input's gradient. With sequence parallelism each input is gathered before its pair, and
 /// in backward again, and so is the gradient that comes in. A parallel block's pairs share the sum
 /// in forward and the gradient that comes in, and with one norm the input's gradient too.
-void add_block(TensorRounds& rounds, Residual residual, BackwardVisit::Kind visit) {
+void add_block(TensorRounds& rounds, Residual residual, double pairs, BackwardVisit::Kind visit) {
   const bool sequential = residual == Residual::sequential;
-  const double inputs = residual == Residual::parallel_shared ? 1 : 2;
-  const double outputs = sequential ? 2 : 1;
-  if (visit == BackwardVisit::Kind::rebuild) return rounds.add(outputs, 2, outputs);
+  const double inputs = residual == Residual::parallel_shared ? 1 : pairs;
+  const double outputs = sequential ? pairs : 1;
+  if (visit == BackwardVisit::Kind::rebuild) return rounds.add(outputs, pairs, outputs);
   if (visit == BackwardVisit::Kind::rebuild_and_backward) {
-    rounds.add(sequential ? 1 : 0, 2, sequential ? 1 : 0);  // without its output
+    rounds.add(sequential ? 1 : 0, pairs, sequential ? 1 : 0);  // without its output
   }
   rounds.add(inputs, inputs + outputs, inputs);
 }
 
 TensorRounds tensor_rounds(const MessageContext& c) {
   TensorRounds rounds;
-  const auto residual = [&](std::int64_t layer) {
-    return c.problem.model.block(c.part.first_layer + layer).residual;
+  const auto add = [&](std::int64_t layer, BackwardVisit::Kind kind) {
+    const BlockSpec& b = c.problem.model.block(c.part.first_layer + layer);
+    add_block(rounds, b.residual, shared_pairs(c, b), kind);
   };
   for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {  // forward
-    add_block(rounds, residual(layer), BackwardVisit::Kind::rebuild);
+    add(layer, BackwardVisit::Kind::rebuild);
   }
   for (const BackwardVisit& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
-    add_block(rounds, residual(visit.layer), visit.kind);
+    add(visit.layer, visit.kind);
   }
   rounds.operands = rounds.gathers;
   // The embedding's output; its gradient is gathered if it is wanted.
@@ -131,50 +89,6 @@ void add_tensor_messages(StageQuantities& q, const MessageContext& c, const Coll
   if (c.part.last) {
     collect.sum(q.waited, ranks, 2 * static_cast<double>(chunks.count),
                 3 * rows * static_cast<double>(c.shape.c()));
-  }
-}
-
-/// Blocks whose forward runs once more.
-double rebuilt_blocks(const MessageContext& c) {
-  double blocks = 0;
-  for (const BackwardVisit& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
-    if (visit.kind != BackwardVisit::Kind::backward) blocks += 1;
-  }
-  return blocks;
-}
-
-/// Of each block: all ranks' keys and values are gathered, in a backward as well, where sums of
-/// their gradients in fp32 go once round. See estimator/torch_ring.
-void add_context_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
-  if (c.candidate.cp == 1 || c.shape.kernels != KernelSet::torch_modules) return;
-  const int ranks = c.candidate.cp;
-  const Party party = collect.party(ranks, c.candidate.tp), next = collect.party(2, c.candidate.tp);
-  const double forwards = 1 + rebuilt_blocks(c) / static_cast<double>(c.part.layers);
-  for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {
-    const BlockSpec& b = c.problem.model.block(c.part.first_layer + layer);
-    const std::int64_t widths =
-        b.latent ? b.heads * (b.latent->nope_dim + b.latent->rope_dim + b.latent->value_dim)
-                 : 2 * b.kv_heads * b.head_dim;
-    const std::int64_t shared = c.shape.tokens() * widths / c.candidate.tp;
-    const auto own = static_cast<double>(shared);
-    const double all = own * ranks * static_cast<double>(c.shape.e());
-    collect.gather(q.waited, party, forwards + 1, (forwards + 1) * all);
-    collect.send(q.waited, next, ranks, ranks * own * static_cast<double>(bytes_of(DType::fp32)));
-  }
-}
-
-/// Tokens go to their experts and come back, forwards and backwards: as many bytes as each is sent
-/// to experts times. See estimator/torch_experts.
-void add_expert_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
-  if (c.candidate.ep == 1 || c.shape.kernels != KernelSet::torch_modules) return;
-  const Party party = collect.party(c.candidate.ep, c.candidate.tp);
-  const double forwards = 1 + rebuilt_blocks(c) / static_cast<double>(c.part.layers);
-  for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {
-    const auto& moe = c.problem.model.block(c.part.first_layer + layer).moe;
-    if (!moe) continue;
-    const auto rows = static_cast<double>(c.shape.tokens() * moe->top_k * c.shape.hidden);
-    const double count = 2 * (forwards + 1);
-    collect.exchange(q.waited, party, count, count * rows * static_cast<double>(c.shape.e()));
   }
 }
 
@@ -324,7 +238,7 @@ void add_embedding_message(StageQuantities& q, const MessageContext& c, const Co
 }  // namespace
 
 void add_messages(StageQuantities& stage, const MessageContext& context) {
-  const Collector collect(context);
+  const Collector collect(context.problem.cluster, context.transport);
   add_tensor_messages(stage, context, collect);
   add_context_messages(stage, context, collect);
   add_expert_messages(stage, context, collect);

@@ -21,9 +21,6 @@ struct MessageContext {
   Sharding sharding{};
 };
 
-/// Index of the innermost link that joins `span` neighbouring devices.
-int innermost_link(const ClusterSpec& cluster, int span);
-
 /// Fills the stage's four lists of messages (docs/runtime.md): between tensor ranks and between
 /// stages for every micro-batch, between data ranks for every step, or where they reduce or gather
 /// in every micro-batch for each of these.

@@ -39,14 +39,14 @@ T work_time(const Work& work, double tokens, const Values<T>& v) {
 /// to another: alpha + S / beta; where each sends another part to every other, n - 1 of them one
 /// after the other, (n - 1) (alpha + S / (n beta)). Source: Thakur, Rabenseifner, Gropp (2005),
 /// sections 3 and 4; gloo's all-reduce is such a ring (gloo/allreduce.cc), its broadcast such a
-/// tree (gloo/broadcast.cc). Of a model that is not known, the bytes are its stand-in's, times
-/// `state_factor`.
+/// tree (gloo/broadcast.cc). Over several links alpha and beta are of the way (estimator/parties).
+/// Of a model that is not known, the bytes are its stand-in's, times `state_factor`.
 template <class T>
 T message_time(const Messages& m, const ClusterSpec& cluster, const Values<T>& v) {
   const Link& link = cluster.links.at(static_cast<std::size_t>(m.link));
   const Link& outermost = cluster.links.back();  // the link that the coefficients are about
   const T alpha = v[Term::link_latency] * (link.latency / outermost.latency);
-  const double width = link.bandwidth / outermost.bandwidth;
+  const double width = m.lanes * (link.bandwidth / outermost.bandwidth);
   const T bytes = m.bytes * v[Term::state_factor];
   if (m.collective == Collective::broadcast) {
     const double rounds = std::ceil(std::log2(m.ranks));
@@ -56,9 +56,8 @@ T message_time(const Messages& m, const ClusterSpec& cluster, const Values<T>& v
     return m.count * alpha + bytes / (width * v[Term::link_bandwidth]);
   }
   const double passes = m.collective == Collective::all_reduce ? 2 : 1;
-  return passes * (m.ranks - 1.0) *
-         (m.count * alpha +
-          bytes / (static_cast<double>(m.ranks) * width * v[Term::link_bandwidth]));
+  const double share = (m.ranks - 1.0) / m.ranks;
+  return passes * (m.count * m.hops * alpha + share * bytes / (width * v[Term::link_bandwidth]));
 }
 
 template <class T>
@@ -120,6 +119,12 @@ StageTime<T> stage_time(const StageQuantities& s, double tokens, const ClusterSp
   if (!s.beside.empty()) {
     time.communication +=
         exposed(messages_time(s.beside, cluster, v), T(time.compute + time.recompute), v);
+  }
+  if (!s.beside_attention.empty()) {
+    const double flops =
+        s.forward.attention_flops + s.backward.attention_flops + s.recompute.attention_flops;
+    const T attention = work_time(Work{.attention_flops = flops}, tokens, v);
+    time.communication += exposed(messages_time(s.beside_attention, cluster, v), attention, v);
   }
   if (!s.beside_last_backward.empty()) {
     time.step_communication +=

@@ -53,6 +53,10 @@ struct Messages {
   double bytes = 0;  ///< over all `count`; the whole buffer, not one rank's part
   int ranks = 1;
   int link = 0;  ///< index into ClusterSpec::links, the innermost that spans the ranks
+  // On the way of one of them (estimator/parties): answers of the link that are waited for, one
+  // after the other, and how many times the link's bandwidth each rank has.
+  double hops = 1;
+  double lanes = 1;
 };
 
 /// What a rank keeps in its host's memory, and what goes to and fro.
@@ -77,6 +81,7 @@ struct StageQuantities {
   Work postponed;
   /// Of one micro-batch: those that it waits for, and those that are carried out beside it.
   std::vector<Messages> waited, beside;
+  std::vector<Messages> beside_attention;  ///< of those, beside attention's kernels alone
 
   Work step;                   ///< once per step, whatever the micro-batches
   double optimizer_bytes = 0;  ///< read and written by the optimizer, per step

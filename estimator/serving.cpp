@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "estimator/messages.h"
+#include "estimator/parties.h"
 #include "estimator/price.h"
 #include "estimator/serving_bytes.h"
 #include "estimator/spec/rules.h"
@@ -211,6 +211,10 @@ StageQuantities stage_memory(const StageBytes& bytes, DeviceKind device) {
   return q;
 }
 
+Transport transport_of(const Problem& problem) {
+  return problem.cluster.device.kind == DeviceKind::cuda ? Transport::nccl : Transport::gloo;
+}
+
 void add_work(StageQuantities& q, const Problem& problem, const Candidate& c, const Stage& stage,
               const StageBytes& bytes) {
   const ServingPart& p = stage.part;
@@ -220,14 +224,10 @@ void add_work(StageQuantities& q, const Problem& problem, const Candidate& c, co
   q.forward.bytes = weights_read(stage, sequences) + real(bytes.caches.value);
   q.forward.launches = kKernelsPerBlock * real(p.part.layers);
   const double row = real(problem.model.hidden * bytes_of(p.storage) * sequences);
-  if (c.tp > 1) {
-    const double sums = 2 * real(p.part.layers);
-    q.waited.push_back(
-        {Collective::all_reduce, sums, sums * row, c.tp, innermost_link(problem.cluster, c.tp)});
-  }
-  if (!p.part.first) {
-    q.waited.push_back({Collective::send, 1, row, 2, innermost_link(problem.cluster, c.tp + 1)});
-  }
+  const Collector collect(problem.cluster, transport_of(problem));
+  const double sums = 2 * real(p.part.layers);
+  collect.sum(q.waited, collect.party(c.tp, 1), sums, sums * row);
+  if (!p.part.first) collect.send(q.waited, collect.party(2, c.tp), 1, row);
 }
 
 std::vector<Stage> make_stages(const Problem& problem, const Candidate& c) {
@@ -245,7 +245,7 @@ Quantities quantify(const Problem& problem, const Candidate& c, const std::vecto
     add_work(q.stages.back(), problem, c, stage, bytes);
   }
   q.tokens = real(sequences);
-  q.transport = problem.cluster.device.kind == DeviceKind::cuda ? Transport::nccl : Transport::gloo;
+  q.transport = transport_of(problem);
   q.model_flops = 2 * real(parameter_counts(problem.model).active) * q.tokens;
   return q;
 }
@@ -356,6 +356,9 @@ Estimate estimate_serving(const Problem& problem, const Candidate& given,
   const std::vector<Stage> stages = make_stages(problem, c);
   Estimate estimate =
       Pricer(problem, traits, calibration).estimate(c, quantify(problem, c, stages));
+  const double ranks_of_each = c.tp * c.pp;
+  estimate.tokens_per_second_per_device =
+      real(sequences_of(problem, c)) / ranks_of_each / estimate.step_time.value;
   estimate.mfu.reset();  // a step for one token is bound by memory, and this says nothing of it
   estimate.serving = serving_facts(problem, c, stages, estimate.peak_stage, calibration);
   if (estimate.verdict == Verdict::too_large) {

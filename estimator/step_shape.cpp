@@ -16,6 +16,14 @@ double product_time(const Problem& problem) {
   return wide && narrow ? wide->value / narrow->value : 1;
 }
 
+/// As in a square matrix.
+double stored_weight(const Problem& problem) {
+  const auto& format = problem.workload.serving.weights;
+  if (!format) return 0;
+  const std::int64_t h = problem.model.hidden;
+  return static_cast<double>(stored_bytes(*format, h, h).value) / static_cast<double>(h * h);
+}
+
 }  // namespace
 
 TeModules te_modules(const Problem& problem, const TargetTraits& traits,
@@ -63,6 +71,7 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .lora = problem.model.lora,
       .kernels = kernels,
       .modules = traits.modules ? traits.modules(problem, candidate) : HfModules{},
+      .stored_weight = stored_weight(problem),
       .keeps_gathered = traits.keeps_gathered != nullptr && traits.keeps_gathered(candidate),
       .te = te_modules(problem, traits, candidate),
       .product_time = product_time(problem),

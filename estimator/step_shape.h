@@ -36,6 +36,7 @@ struct StepShape {
   LoraSpec lora{};
   KernelSet kernels = KernelSet::in_place;
   HfModules modules{};          ///< of the kernel sets transformers and torch_modules
+  double stored_weight = 0;     ///< bytes of one that is packed, scales included
   bool keeps_gathered = false;  ///< of flash_attn: see TargetTraits
   TeModules te{};               ///< of the kernel set transformer_engine
   double product_time = 1;      ///< of linear layers' products, of that in the type `compute`

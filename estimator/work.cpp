@@ -52,6 +52,33 @@ double accumulate_bytes(const StepShape& s, double weights) {
   return s.g() == s.e() ? 0 : weights * static_cast<double>(s.e() + 2 * s.g());
 }
 
+/// Of a pass over `matrices` of `weights` whose frozen weights are packed: each is read as it is
+/// stored and written as it is computed with, by way of fp16 where that is another type. Sources:
+/// bitsandbytes-foundation/bitsandbytes bitsandbytes/autograd/_functions.py, MatMul4Bit, and
+/// functional.py, dequantize_4bit @ 0.45.0: in forward and in backward.
+Work unpacking_work(const StepShape& s, double weights, double matrices) {
+  if (!s.modules.quantised) return {};
+  const bool detour = s.modules.unpacks_through_half && s.compute != DType::fp16;
+  const auto written = static_cast<double>(s.e());
+  const double moved = detour ? 2.0 * static_cast<double>(bytes_of(DType::fp16)) : 0;
+  return {.bytes = weights * (s.stored_weight + moved + written),
+          .launches = matrices * (detour ? 2 : 1)};
+}
+
+/// Of all experts that the rank has, whatever tokens they get.
+Work block_unpacking_work(const StepShape& s, const BlockSpec& b) {
+  const Widths w = widths_of(s, b);
+  const double mlp = b.mlp == MlpKind::gated ? 3 : 2, attention = 4;
+  if (!b.moe) return unpacking_work(s, weights_of(w), attention + mlp);
+  const double share = static_cast<double>(s.tp);
+  const auto experts = static_cast<double>(b.moe->experts);
+  const double ffn =
+      (experts * static_cast<double>(b.moe->ffn) + static_cast<double>(b.moe->shared_ffn)) / share;
+  const double shared = b.moe->shared_ffn > 0 ? 1 : 0;
+  return unpacking_work(s, weights_of(w) + w.hidden * mlp * (ffn - w.ffn),
+                        attention + mlp * (experts + shared));
+}
+
 /// Flops of the adapters' forward per token: A and B of each.
 double lora_flops(const StepShape& s, const BlockSpec& b) {
   const BlockSpec share = tensor_share(b, static_cast<int>(s.tp));
@@ -143,6 +170,7 @@ Work block_forward_work(const StepShape& s, const BlockSpec& b) {
   work.launches =
       5 + parts.norms + parts.residuals + (parts.rotary ? 1 : 0) + (parts.qk_norm ? 2 : 0);
   work += attention_work(s, b);
+  work += block_unpacking_work(s, b);
   return work;
 }
 
@@ -179,6 +207,7 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   // twice and writes and reads their gradient.
   const bool flash = s.attention == AttentionKernel::flash;
   add_attention(work, s, b, w, flash ? 5 : 4, 6);
+  work += block_unpacking_work(s, b);
   return work;
 }
 
@@ -249,6 +278,9 @@ Work head_work(const StepShape& s) {
   work.bytes += tokens * local_share(s) * hidden * 6 * e;  // final norm: 2 forward, 4 backward
   // Norm forwards and backwards; of each chunk the product, the loss and two products.
   work.launches = 2 + chunks * (4 + (upcast ? 2 : 0) + (s.g() == s.e() ? 0 : 1));
+  if (s.modules.quantised_head) {  // for each chunk's product, forwards and backwards
+    work += 2 * chunks * unpacking_work(s, hidden * vocab, 1);
+  }
   return work;
 }
 

@@ -38,12 +38,11 @@ Json to_json(const LaunchConfig& config) {
           {"evidence", word(config.evidence)}};
 }
 
-void write_files(const LaunchConfig& config, bool force) {
+void write_files(const LaunchConfig& config, bool force, const FilesFlag& flag) {
   for (const EmittedFile& file : config.files) {
     if (force || !holds_other_text(file)) continue;
-    throw InputError({file.path, "--out", file.path,
-                      "exists with other content, which would be lost",
-                      "another --out folder, or --force"});
+    throw InputError({file.path, flag.key, file.path,
+                      "exists with other content, which would be lost", flag.instead});
   }
   for (const EmittedFile& file : config.files) {
     make_folder_of(file.path);

@@ -52,9 +52,15 @@ struct Target {
 /// CLI.md's keys of `emit`, without schema: `files` are paths.
 Json to_json(const LaunchConfig& config);
 
+/// The flag that says where files go, and what could be said instead: those of the verb `emit`.
+struct FilesFlag {
+  std::string key = "--out";
+  std::string instead = "another --out folder, or --force";
+};
+
 /// Writes the files, making their folders. A file that exists with another text is left alone and
-/// is an InputError, unless `force`; nothing is written in that case. A WorldError if the disk
-/// fails.
-void write_files(const LaunchConfig& config, bool force);
+/// is an InputError in the words of `flag`, unless `force`; nothing is written in that case. A
+/// WorldError if the disk fails.
+void write_files(const LaunchConfig& config, bool force, const FilesFlag& flag = {});
 
 }  // namespace planwright::launcher

@@ -141,6 +141,7 @@ struct Knob {
 struct SupportedAxes {
   std::vector<int> tp{1}, pp{1}, vpp{1}, cp{1}, ep{1}, etp{1}, zero{0}, hsdp{1};
   std::vector<bool> sp{false};
+  bool sp_with_tp = false;  ///< of several tensor ranks where nobody says otherwise
   std::vector<Schedule> schedule{Schedule::one_f_one_b};
   std::vector<Recompute> recompute{Recompute{}};
   std::vector<Offload> offload{Offload{}};

@@ -21,8 +21,11 @@ Settings given(Table table, const Pairs& values) {
 
 const std::vector<Knob> kKnobs{{"bucket", {"4", "8"}, ""}, {"prefetch", {"on", "off"}, ""}};
 
-Candidate one(const Pairs& values, int devices = 8) {
-  return read_candidate(given(Table::candidate, values), devices, kKnobs);
+Candidate one(const Pairs& values, int devices = 8, bool sp_with_tp = false) {
+  TargetTraits traits;
+  traits.knobs = kKnobs;
+  traits.axes.sp_with_tp = sp_with_tp;
+  return read_candidate(given(Table::candidate, values), devices, traits);
 }
 
 search::SpaceRequest many(const Pairs& values) { return read_space(given(Table::space, values)); }
@@ -31,6 +34,13 @@ TEST(OneCandidate, IsDataParallelOverAllDevicesByDefault) {
   Candidate expected;
   expected.dp = 8;
   EXPECT_EQ(one({}), expected);
+}
+
+TEST(OneCandidate, SharesSequencesAmongTensorRanksWhereTheTargetAlwaysDoes) {
+  EXPECT_FALSE(one({{"tp", "2"}}).sp);
+  EXPECT_TRUE(one({{"tp", "2"}}, 8, true).sp);
+  EXPECT_FALSE(one({}, 8, true).sp) << "one rank has no one to share with";
+  EXPECT_FALSE(one({{"tp", "2"}, {"sp", "off"}}, 8, true).sp);
 }
 
 TEST(OneCandidate, HasEveryAxisThatIsGiven) {

@@ -1,11 +1,16 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
+#include "cli/cluster_file.h"
 #include "cli/command_input.h"
+#include "cli/measured_rows.h"
 #include "cli/problem_input.h"
+#include "cli/targets.h"
+#include "estimator/devices.h"
 #include "launcher/logs/field.h"
 #include "launcher/targets/fsdp/emit.h"
 #include "tests/support/emit_requests.h"
@@ -73,11 +78,42 @@ TEST(Docs, HaveStudiesThatWorkAsTheyStand) {
   }
 }
 
+TEST(Docs, HaveAClusterFileThatWorks) {
+  const std::vector<std::string> files =
+      blocks_of(file_text(PLANWRIGHT_SOURCE_DIR "/docs/data.md"), "toml");
+  ASSERT_EQ(files.size(), 1u);
+  ClusterSpec cluster =
+      estimator::preset_cluster(estimator::find_device("H100-SXM5-80GB", "", ""), 16, 8);
+  cli::apply_cluster_toml(files[0], "docs/data.md", cluster);
+  EXPECT_EQ(cluster.links.size(), 2u);
+  EXPECT_EQ(cluster.links[0].bandwidth, BytesPerSecond{450e9});
+  EXPECT_EQ(cluster.pcie, BytesPerSecond{48e9});
+}
+
+/// A line of the table for each knob, its values the default first.
+TEST(Docs, NameEveryKnob) {
+  const std::string text = file_text(PLANWRIGHT_SOURCE_DIR "/docs/your-script.md");
+  for (const std::string& target : cli::target_names()) {
+    if (target == kCommandTarget) continue;
+    for (const Knob& knob : cli::find_target({target, "", ""})->traits.knobs) {
+      const std::string line = fmt::format("\n| {} | `{}` | {} | {} |\n", target, knob.name,
+                                           fmt::join(knob.values, ", "), knob.effect);
+      EXPECT_NE(text.find(line), std::string::npos) << "is missing:" << line;
+    }
+  }
+}
+
 TEST(Docs, NameEveryFieldOfALog) {
   Names fields;
   for (const std::string& name : launcher::field_names()) fields.insert(without_unit(name));
   const std::string text = file_text(PLANWRIGHT_SOURCE_DIR "/docs/your-script.md");
   EXPECT_EQ(names_in_table(text, "| in braces |"), fields);
+}
+
+TEST(Docs, NameEveryColumnOfPublishedRows) {
+  const std::vector<std::string> columns = cli::measured_columns();
+  const std::string text = file_text(PLANWRIGHT_SOURCE_DIR "/docs/data.md");
+  EXPECT_EQ(names_in_table(text, "| column | says |"), Names(columns.begin(), columns.end()));
 }
 
 TEST(Docs, NameEveryKeyOfFsdpsSettings) {

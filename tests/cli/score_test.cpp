@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -213,6 +214,22 @@ TEST_F(ScoreProcess, SkipsPlansThatAnArgumentWithoutAColumnMakesLegal) {
   EXPECT_EQ(json["status"], "skipped");
   EXPECT_TRUE(json["reason"].get<std::string>().ends_with("missing column: pipeline_layout"))
       << json["reason"];
+}
+
+/// Of 5 micro-batches no whole rounds of 4 stages are made; Megatron may be told of smaller rounds,
+/// and torchtitan not.
+TEST_F(ScoreProcess, SkipsThemOnlyForTheTargetThatHasTheArgument) {
+  const auto row = [](const char* id, const char* framework, const char* zero) {
+    return fmt::format("{},meta-llama/Llama-2-7b-hf,A100-SXM4-80GB,8,{},bf16,4096,1,10,4,2,{}\n",
+                       id, framework, zero);
+  };
+  folder_.put(
+      "rounds.csv",
+      "id,model,gpu,n_gpus,framework,precision,seq_len,micro_batch,global_batch,pp,vpp,zero\n" +
+          row("a", "megatron", "1") + row("b", "torchtitan", "2"));
+  const auto rows = scored("score rounds.csv");
+  EXPECT_EQ(rows.at("a")["status"], "skipped") << rows.at("a")["reason"];
+  EXPECT_EQ(rows.at("b")["verdict"], "invalid") << rows.at("b")["reason"];
 }
 
 TEST_F(ScoreProcess, GivesNoVerdictOfADeviceThatNobodyNames) {

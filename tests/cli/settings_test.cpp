@@ -162,6 +162,7 @@ TEST(Lists, AreSplitAtSingleCommas) {
   }
   EXPECT_THROW(parse_pairs({"A", "f", "k"}), InputError);
   EXPECT_THROW(parse_pairs({"=1", "f", "k"}), InputError);
+  EXPECT_THROW(parse_pairs({"A=1,A=1", "f", "k"}), InputError);
 }
 
 }  // namespace

@@ -99,6 +99,9 @@ const WrongInput kRows[] = {
     {"KeyTypo", "plan {folder}/typo.toml",
      "typo.toml|[job] glbal_batch|did you mean global_batch?"},
 
+    {"KnobTwice", "estimate {base} --knobs bucket=1,bucket=2",
+     "--knobs = bucket=1|has bucket twice"},
+
     {"NoModel", "estimate --seq 8 --device cpu", "--model|is required"},
     {"UnknownModel", "estimate --model lama-2-7b --seq 8",
      "--model = lama-2-7b|did you mean llama-2-7b?"},

@@ -163,9 +163,40 @@ TEST(PresetCluster, UsesNvlinkInsideANodeAndTheNetworkBetweenNodes) {
   EXPECT_EQ(cluster.links[0].name, "nvlink");
   EXPECT_EQ(cluster.links[0].bandwidth, BytesPerSecond{300e9});
   EXPECT_EQ(cluster.links[0].span, 8);
-  EXPECT_EQ(cluster.links[1].name, "network");
+  EXPECT_EQ(cluster.links[1].name, "InfiniBand HDR");
+  EXPECT_EQ(cluster.links[1].bandwidth, BytesPerSecond{25e9});
   EXPECT_EQ(cluster.links[1].span, 16);
   EXPECT_EQ(cluster.pcie, BytesPerSecond{24e9});  // generation 4, sixteen lanes
+}
+
+/// By its maker's own node, by the middle of those that have it, or by the default network. In
+/// Gbit/s of each device.
+TEST(PresetCluster, TakesTheNetworkOfTheDevicesUsualNode) {
+  const auto usual = [](const char* device) {
+    const ClusterShape* node = usual_node(find(device));
+    return node == nullptr ? "" : node->name;
+  };
+  const auto network = [](const char* device) {
+    return preset_cluster(find(device), 16, 8).links.back().bandwidth.value * 8 / 1e9;
+  };
+  EXPECT_EQ(usual("H100-SXM5-80GB"), "DGX H100");
+  EXPECT_DOUBLE_EQ(network("H100-SXM5-80GB"), 400);
+  EXPECT_EQ(usual("L40S"), "g6e.48xlarge");
+  EXPECT_DOUBLE_EQ(network("L40S"), 50);
+  EXPECT_EQ(usual("RTX-4090"), "");
+  EXPECT_DOUBLE_EQ(network("RTX-4090"), 188);
+}
+
+TEST(PresetCluster, SaysWhereItsLinksAreFrom) {
+  using Sources = std::vector<std::string>;
+  EXPECT_EQ(preset_link_sources(find("H100-SXM5-80GB"), 8, 8), Sources{"estimator/data/gpus.csv"});
+  EXPECT_EQ(
+      preset_link_sources(find("H100-SXM5-80GB"), 16, 8),
+      (Sources{"estimator/data/gpus.csv", "taken as in DGX H100, estimator/data/clusters.csv"}));
+  EXPECT_EQ(preset_link_sources(find("RTX-4090"), 16, 8),
+            (Sources{"estimator/data/links.csv", "taken as anywhere, estimator/data/links.csv"}));
+  EXPECT_EQ(shape_link_sources(*find_cluster_shape("p4d.24xlarge"), 16).back(),
+            "what p4d.24xlarge has, estimator/data/clusters.csv");
 }
 
 TEST(PresetCluster, WithoutNvlinkGoesOverPcie) {

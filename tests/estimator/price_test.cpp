@@ -54,13 +54,16 @@ struct MessageCase {
 TEST(MessageTime, FollowsTheAlphaBetaFormulas) {
   const MessageCase cases[] = {
       // 2·3 hops of 1e-4 each for 5 rings, and 2·3/4 of the bytes over the link
-      {{Collective::all_reduce, 5, 1e7, 4, 1}, 6 * 5e-4 + 1.5},
-      {{Collective::reduce_scatter, 5, 1e7, 4, 1}, 3 * 5e-4 + 0.75},
-      {{Collective::all_gather, 5, 1e7, 4, 1}, 3 * 5e-4 + 0.75},
-      {{Collective::all_to_all, 5, 1e7, 4, 1}, 3 * 5e-4 + 0.75},
+      {{Collective::all_reduce, 5, 1e7, 4, 1, 3}, 6 * 5e-4 + 1.5},
+      {{Collective::reduce_scatter, 5, 1e7, 4, 1, 3}, 3 * 5e-4 + 0.75},
+      {{Collective::all_gather, 5, 1e7, 4, 1, 3}, 3 * 5e-4 + 0.75},
+      {{Collective::all_to_all, 5, 1e7, 4, 1, 3}, 3 * 5e-4 + 0.75},
+      {{Collective::send, 5, 1e7, 4, 1}, 5e-4 + 1},
+      // fewer answers to wait for, and twice the cards
+      {{Collective::all_gather, 5, 1e7, 4, 1, 1.5, 2}, 1.5 * 5e-4 + 0.375},
       // ceil(log2 3) = 2 rounds
       {{Collective::broadcast, 10, 1e7, 3, 1}, 2 * (1e-3 + 0.5)},
-      {{Collective::all_reduce, 1, 1e7, 1, 1}, 0},
+      {{Collective::all_reduce, 1, 1e7, 1, 1, 0}, 0},
       // the inner link is ten times quicker to answer and four times as wide
       {{Collective::all_reduce, 10, 4e7, 2, 0}, 2 * 1e-4 + 1},
   };

@@ -227,6 +227,11 @@ TEST(Serving, WhatIsSaidToFitFitsAndOneMoreDoesNot) {
   EXPECT_EQ(facts.longest_context, 131072) << "all positions";
 }
 
+TEST(Serving, AStepMakesATokenOfEachSequence) {
+  const Estimate estimate = Served("llama-3.1-8b", 2, 8192, 6).estimate();
+  EXPECT_DOUBLE_EQ(estimate.tokens_per_second_per_device, 6 / 2.0 / estimate.step_time.value);
+}
+
 TEST(Serving, AStageHoldsItsLayers) {
   Served served("llama-3.1-8b", 1, 4096, 1);
   served.problem.cluster = preset_cluster(served.problem.cluster.device, 2, 8);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/te_program.h"
-#include "tests/support/net_bytes.h"
+#include "te_shapes.h"
 
 namespace planwright::estimator {
 namespace {
@@ -64,40 +64,21 @@ TEST(TeFp8, HasWeightsInBothWaysUnlessOneServesBoth) {
             2 * kElements + 4 * (2 * 4 + 4 * 4));
 }
 
-constexpr std::int64_t kRows = 128, kHidden = 256, kFfn = 512, kHeads = 4;
+constexpr std::int64_t kRows = 128, kHidden = 256, kFfn = 512;
 
-BlockSpec llama_block() {
-  BlockSpec block;
-  block.heads = kHeads;
-  block.kv_heads = 2;
-  block.head_dim = kHidden / kHeads;
-  block.ffn = kFfn;
-  block.mlp = MlpKind::gated;
-  block.activation = Activation::silu;
-  block.norm = NormKind::rms_norm;
-  return block;
-}
+BlockSpec llama_block() { return testing::llama_block(kHidden, kFfn); }
 
 StepShape shape_of(Fp8Recipe recipe, double capability = kHopper) {
-  StepShape shape;
-  shape.batch = 2;
-  shape.seq = kRows / 2;
-  shape.hidden = kHidden;
-  shape.vocab = 96;
-  shape.compute = DType::bf16;
-  shape.kernels = KernelSet::transformer_engine;
-  shape.device = DeviceKind::cuda;
+  StepShape shape = testing::te_shape(2, kRows / 2, kHidden);
   shape.capability = capability;
   shape.te.fp8 = recipe;
   return shape;
 }
 
-using Turn = StepProgram::Turn;
+using testing::kHeads;
+using testing::state_of;
 
-/// What a block keeps for its backward, its input counted and its output not.
-std::int64_t state_of(const StepShape& shape, const BlockSpec& block) {
-  return testing::net(TeProgram(shape).block(Turn::forward_kept, true, block));
-}
+using Turn = StepProgram::Turn;
 
 std::int64_t saved_by(const StepShape& shape, const BlockSpec& block) {
   StepShape wide = shape;

@@ -4,47 +4,27 @@
 
 #include <algorithm>
 
-#include "tests/support/net_bytes.h"
+#include "te_shapes.h"
 
 namespace planwright::estimator {
 namespace {
 
-constexpr std::int64_t kSeq = 64, kBatch = 2, kHidden = 48, kHeads = 4;
+constexpr std::int64_t kSeq = 64, kBatch = 2, kHidden = 48;
 constexpr std::int64_t kRows = kSeq * kBatch;
 
-/// GPT: as many key/value heads, GELU of four times the width, LayerNorms, learned positions.
-BlockSpec gpt_block() {
-  BlockSpec block;
-  block.heads = block.kv_heads = kHeads;
-  block.head_dim = kHidden / kHeads;
-  block.ffn = 4 * kHidden;
-  return block;
-}
+BlockSpec gpt_block() { return testing::gpt_block(kHidden, 4 * kHidden); }
+BlockSpec llama_block() { return testing::llama_block(kHidden, 4 * kHidden); }
 
-BlockSpec llama_block() {
-  BlockSpec block = gpt_block();
-  block.kv_heads = 2;
-  block.mlp = MlpKind::gated;
-  block.activation = Activation::silu;
-  block.norm = NormKind::rms_norm;
-  return block;
-}
-
+/// With learned positions.
 StepShape shape_of() {
-  StepShape shape;
-  shape.batch = kBatch;
-  shape.seq = kSeq;
-  shape.hidden = kHidden;
-  shape.vocab = 96;
-  shape.compute = DType::bf16;
-  shape.kernels = KernelSet::transformer_engine;
-  shape.device = DeviceKind::cuda;
-  shape.capability = 9;
+  StepShape shape = testing::te_shape(kBatch, kSeq, kHidden);
   shape.rotary = false;
   return shape;
 }
 
+using testing::kHeads;
 using testing::net;
+using testing::state_of;
 
 using Turn = StepProgram::Turn;
 
@@ -53,11 +33,6 @@ Ledger net_of_both(const TeProgram& program) {
   simulator.run(program.block(Turn::forward_kept, true, gpt_block()));
   simulator.run(program.block(Turn::backward, true, gpt_block()));
   return simulator.live();
-}
-
-/// What a block keeps for its backward, its input counted and its output not.
-std::int64_t state_of(const StepShape& shape, const BlockSpec& block) {
-  return net(TeProgram(shape).block(Turn::forward_kept, true, block));
 }
 
 /// Korthikanti et al., arXiv:2205.05198, equation 1: s b h (34 + 5 a s / h) bytes per layer, and

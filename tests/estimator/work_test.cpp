@@ -54,6 +54,39 @@ TEST(BlockWork, CountsTheBytesOfMemoryBoundKernels) {
   EXPECT_EQ(block_rebuild_work(shape, block, false).bytes, 4.0 * 16 * (96 + 96 + 48 + 120));
 }
 
+/// 5184 weights, read in 4.5 bits and written in 16, in each of both directions and once more where
+/// a forward is made again; by way of fp16 written and read in 16 besides.
+TEST(BlockWork, CountsThePackedWeightsThatEachPassReads) {
+  const BlockSpec block = tiny_llama().runs[0].block;
+  const StepShape plain = shape_of(tiny_llama(), Precision::bf16);
+  StepShape packed = plain;
+  packed.modules.quantised = true;
+  packed.stored_weight = 4.5 / 8;
+  const auto more = [&](const auto& work) { return work(packed).bytes - work(plain).bytes; };
+  const auto forward = [&](const StepShape& s) { return block_forward_work(s, block); };
+  EXPECT_DOUBLE_EQ(more(forward), 5184 * (4.5 / 8 + 2));
+  EXPECT_DOUBLE_EQ(more([&](const StepShape& s) { return block_backward_work(s, block); }),
+                   5184 * (4.5 / 8 + 2));
+  EXPECT_DOUBLE_EQ(more([&](const StepShape& s) { return block_rebuild_work(s, block, true); }),
+                   5184 * (4.5 / 8 + 2));
+  packed.modules.unpacks_through_half = true;
+  EXPECT_DOUBLE_EQ(more(forward), 5184 * (4.5 / 8 + 2 + 2 + 2));
+}
+
+/// Two of four experts have a token, and all are unpacked.
+TEST(BlockWork, UnpacksEveryExpert) {
+  BlockSpec block = tiny_llama().runs[0].block;
+  const StepShape plain = shape_of(tiny_llama(), Precision::bf16);
+  StepShape packed = plain;
+  packed.modules.quantised = true;
+  const auto unpacked = [&] {
+    return (block_forward_work(packed, block).bytes - block_forward_work(plain, block).bytes) / 2;
+  };
+  const double attention = unpacked() - 3.0 * 24 * 40;
+  block.moe = MoeSpec{.experts = 4, .top_k = 2, .ffn = 40};
+  EXPECT_DOUBLE_EQ(unpacked(), attention + 4 * 3.0 * 24 * 40);
+}
+
 TEST(BlockWork, HalfPrecisionAddsTheAccumulationOfWeightGradients) {
   const BlockSpec block = tiny_llama().runs[0].block;
   const Work fp32 = block_backward_work(shape_of(tiny_llama(), Precision::fp32), block);

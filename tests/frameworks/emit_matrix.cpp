@@ -16,14 +16,14 @@
 #include "launcher/targets/megatron/emit.h"
 #include "launcher/targets/megatron_deepspeed/emit.h"
 #include "launcher/targets/torchtitan/emit.h"
+#include "tests/support/emit_changes.h"
 #include "tests/support/emit_requests.h"
 
-namespace planwright {
+namespace planwright::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using launcher::EmitRequest;
-using Change = std::function<void(Problem&, Candidate&)>;
 
 /// What one parser is given, and the values that it must end up with.
 struct Check {
@@ -40,144 +40,6 @@ struct Kind {
   std::vector<Check> (*checks)(const Problem&, const Candidate&);
   std::vector<Change> changes;
 };
-
-Change zero(int stage, RecomputeKind recompute = RecomputeKind::none, int micro_batch = 1) {
-  return [=](Problem&, Candidate& c) {
-    c.zero = stage;
-    c.recompute.kind = recompute;
-    c.micro_batch = micro_batch;
-  };
-}
-
-Change operator+(const Change& first, const Change& second) {
-  return [=](Problem& p, Candidate& c) {
-    first(p, c);
-    second(p, c);
-  };
-}
-
-Change offload(const char* parts, OffloadTo to = OffloadTo::cpu) {
-  return [offload = parse_offload(parts, "", ""), to](Problem&, Candidate& c) {
-    c.offload = offload;
-    c.offload.to = to;
-  };
-}
-
-Change recompute(const char* text) {
-  return [recompute = parse_recompute(text, "", "")](Problem&, Candidate& c) {
-    c.recompute = recompute;
-  };
-}
-
-Change precision(Precision word, const PrecisionRecipe& recipe) {
-  return [=](Problem& p, Candidate&) {
-    p.workload.precision = word;
-    p.workload.recipe = recipe;
-  };
-}
-
-Change fp32() {
-  return precision(Precision::fp32,
-                   {DType::fp32, DType::fp32, DType::fp32, std::nullopt, DType::fp32});
-}
-Change fp16() {
-  return precision(Precision::fp16,
-                   {DType::fp16, DType::fp16, DType::fp32, DType::fp32, DType::fp32});
-}
-Change pure_bf16() {
-  return precision(Precision::bf16,
-                   {DType::bf16, DType::bf16, DType::bf16, std::nullopt, DType::bf16});
-}
-
-Change gradients_in(DType type) {
-  return [=](Problem& p, Candidate&) { p.workload.recipe.gradient = type; };
-}
-
-Change optimizer(OptimizerKind kind) {
-  return [=](Problem& p, Candidate&) { p.workload.optimizer = kind; };
-}
-
-Change knob(const char* name, const char* value) {
-  return [=](Problem&, Candidate& c) { c.knobs.emplace_back(name, value); };
-}
-
-/// Model ranks take the place of data ranks.
-Change ranks(int tp, int pp = 1, int cp = 1) {
-  return [=](Problem&, Candidate& c) {
-    c.tp = tp;
-    c.pp = pp;
-    c.cp = cp;
-    c.dp /= tp * pp * cp;
-  };
-}
-
-Change sp() {
-  return [](Problem&, Candidate& c) { c.sp = true; };
-}
-
-Change replicas(int hsdp) {
-  return [=](Problem&, Candidate& c) { c.hsdp = hsdp; };
-}
-
-Change nodes(int count) {
-  return [=](Problem& p, Candidate& c) {
-    p.cluster.nodes = count;
-    c.dp *= count;
-  };
-}
-
-Change cpu_ranks(int count) {
-  return [=](Problem& p, Candidate& c) {
-    p.cluster.device.name = "CPU";
-    p.cluster.device.kind = DeviceKind::cpu;
-    p.cluster.per_node = c.dp = count;
-  };
-}
-
-Change schedule(Schedule kind, int vpp) {
-  return [=](Problem&, Candidate& c) {
-    c.schedule = kind;
-    c.vpp = vpp;
-  };
-}
-
-Change uneven(std::vector<std::int64_t> blocks) {
-  return [=](Problem&, Candidate& c) {
-    for (const std::int64_t each : blocks) c.stages.push_back({each, c.recompute, c.offload});
-  };
-}
-
-Change sizes(std::int64_t hidden, std::int64_t layers, std::int64_t ffn, std::int64_t vocab) {
-  return [=](Problem& p, Candidate&) {
-    BlockSpec& block = p.model.runs[0].block;
-    p.model.name = "own sizes";
-    p.model.hidden = hidden;
-    p.model.vocab = vocab;
-    p.model.runs[0].count = layers;
-    block.ffn = ffn;
-    block.heads = hidden / block.head_dim;
-    block.kv_heads = block.heads / 2;
-  };
-}
-
-Change qwen3(bool tied) {
-  return [=](Problem& p, Candidate&) {
-    p.model.runs[0].block.qk_norm = true;
-    p.model.tied_embeddings = tied;
-  };
-}
-
-Change experts(std::int64_t count, int ep) {
-  return [=](Problem& p, Candidate& c) {
-    BlockSpec sparse = p.model.runs[0].block;
-    sparse.ffn = 0;
-    sparse.moe = MoeSpec{.experts = count, .top_k = 2, .ffn = 1024, .shared_ffn = 2048};
-    p.model.name = "experts behind a dense layer";
-    p.model.runs[0].count = 1;
-    p.model.runs.push_back({15, sparse});
-    c.ep = ep;
-  };
-}
 
 Json torchrun_values(const Problem& p) {
   return {{"world", p.cluster.devices()},
@@ -506,10 +368,10 @@ std::vector<Kind> kinds() {
 }
 
 EmitRequest request_of(const Kind& kind, const Change& change, const fs::path& folder) {
-  Candidate candidate = testing::sharded_candidate();
+  Candidate candidate = sharded_candidate();
   candidate.zero = 0;
   candidate.recompute = {};
-  EmitRequest request = testing::emit_request(kind.target, kind.version, candidate);
+  EmitRequest request = emit_request(kind.target, kind.version, candidate);
   change(request.plan.problem, request.plan.candidate);
   request.out = folder.string();
   request.plan.evidence.study = "matrix";
@@ -529,7 +391,7 @@ std::string plan_text(const EmitRequest& request) {
   if (problem.workload.optimizer != usual.optimizer) {
     text += fmt::format(", {}", word(problem.workload.optimizer));
   }
-  if (problem.model.name != testing::llama_8b().name) {
+  if (problem.model.name != llama_8b().name) {
     text += fmt::format(", {} layers of {}", problem.model.layers(), problem.model.hidden);
   }
   if (problem.cluster.device.kind == DeviceKind::cpu) text += ", CPU";
@@ -554,7 +416,7 @@ void write_plan(const Kind& kind, const Change& change, const fs::path& folder) 
 }
 
 }  // namespace
-}  // namespace planwright
+}  // namespace planwright::testing
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -562,10 +424,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   int number = 0;
-  for (const auto& kind : planwright::kinds()) {
+  for (const auto& kind : planwright::testing::kinds()) {
     for (const auto& change : kind.changes) {
-      planwright::write_plan(kind, change,
-                             std::filesystem::absolute(argv[1]) / fmt::format("{:03}", number++));
+      planwright::testing::write_plan(
+          kind, change, std::filesystem::absolute(argv[1]) / fmt::format("{:03}", number++));
     }
   }
   fmt::print("{} plans\n", number);

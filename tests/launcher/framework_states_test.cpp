@@ -1,11 +1,10 @@
+#include "framework_states.h"
+
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 
-#include "estimator/models.h"
 #include "estimator/quantities.h"
 #include "estimator/spec/rules.h"
 #include "launcher/targets/accelerate/traits.h"
@@ -20,46 +19,6 @@
 /// the real frameworks agree with.
 namespace planwright::targets {
 namespace {
-
-using Shape = std::vector<std::int64_t>;
-
-/// Of docs/demo/llama-5m.json, as Hugging Face's classes and torchtitan's store it.
-std::vector<Shape> shapes() {
-  const std::vector<Shape> block{{256},      {256, 256}, {128, 256}, {128, 256}, {256, 256},
-                                 {688, 256}, {688, 256}, {256, 688}, {256}};
-  std::vector<Shape> all{{4608, 256}};
-  for (int layer = 0; layer < 4; ++layer) all.insert(all.end(), block.begin(), block.end());
-  all.push_back({256});
-  all.push_back({4608, 256});
-  return all;
-}
-
-std::int64_t product(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
-
-std::int64_t up(std::int64_t value, std::int64_t divisor) {
-  return (value + divisor - 1) / divisor;
-}
-
-struct Sums {
-  std::int64_t elements = 0, tensors = 0;
-  std::int64_t rows = 0;   ///< of rank 0, which has most, if rows are dealt out
-  std::int64_t parts = 0;  ///< of a rank, if each tensor is cut into equal parts
-  std::int64_t flat = 0;   ///< all of it, padded to two elements for each rank
-};
-
-Sums sums_of(std::int64_t world) {
-  Sums sums;
-  for (const Shape& shape : shapes()) {
-    sums.elements += product(shape);
-    sums.rows += up(shape[0], world) * product(shape) / shape[0];
-    sums.parts += up(product(shape), world);
-    ++sums.tensors;
-  }
-  sums.flat = up(sums.elements, 2 * world) * 2 * world;
-  return sums;
-}
 
 struct Accounts {
   std::int64_t parameters, gradients, optimizer;
@@ -90,29 +49,6 @@ Accounts zero3(std::int64_t world) {
   return {2 * s.parts, 6 * s.parts, 12 * s.parts + 4};
 }
 
-Problem problem_of(const TargetTraits& traits, int world, Precision precision) {
-  Problem problem = testing::fake_problem(testing::tiny_llama(), world, Precision::fp32);
-  problem.model = estimator::find_model(PLANWRIGHT_SOURCE_DIR "/docs/demo/llama-5m.json", "", "");
-  problem.workload.seq = 32;
-  problem.workload.global_batch = 4 * world;
-  problem.workload.precision = precision;
-  problem.workload.recipe = traits.recipe(precision).value();
-  problem.target = traits.name;
-  problem.target_version = traits.version;
-  return problem;
-}
-
-/// One micro-batch a step, unless it is said.
-Candidate candidate_of(int world, int zero, int micro_batch = 4) {
-  return testing::data_parallel(world, zero, micro_batch);
-}
-
-Ledger ledger_at(Phase phase, const TargetTraits& traits, const Problem& problem,
-                 const Candidate& candidate) {
-  const auto q = estimator::quantify(problem, traits, candidate);
-  return q.stages.at(0).phases[static_cast<std::size_t>(phase)].tensors;
-}
-
 struct StateCase {
   const char* what;
   const TargetTraits& (*traits)();
@@ -123,8 +59,6 @@ struct StateCase {
 };
 
 class FrameworkStates : public ::testing::TestWithParam<StateCase> {};
-
-constexpr std::int64_t kAllowed = 64;  ///< bytes; the observer's table allows 1024
 
 /// The instant is that of the observer's table: while the optimizer steps, what that makes and
 /// drops apart. On CPU ranks.
@@ -143,7 +77,6 @@ TEST_P(FrameworkStates, AreWhatTheRealOneKeeps) {
   }
 }
 
-constexpr Precision kFp32 = Precision::fp32, kBf16 = Precision::bf16;
 INSTANTIATE_TEST_SUITE_P(
     Targets, FrameworkStates,
     ::testing::Values(StateCase{"Zero0", deepspeed::traits, "", 0, kBf16, zero0},
@@ -209,82 +142,6 @@ TEST(DeepspeedStates, SumInFp32OnlyWhereItIsAsked) {
     const Ledger held =
         ledger_at(Phase::optimizer, deepspeed::traits(), problem, candidate_of(world, 1));
     EXPECT_NEAR(held[Account::gradients].value, zero1_fp32(world).gradients, kAllowed);
-  }
-}
-
-/// Of a rank of two on GPUs that offloads.
-estimator::StageQuantities offloaded(const TargetTraits& traits, int zero, const Offload& offload) {
-  Problem problem = problem_of(traits, 2, kBf16);
-  problem.cluster.device.kind = DeviceKind::cuda;
-  Candidate candidate = candidate_of(2, zero);
-  candidate.offload = offload;
-  return estimator::quantify(problem, traits, candidate).stages.at(0);
-}
-
-std::int64_t page_locked(std::int64_t bytes) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
-}
-
-/// The own half of masters, moments, gradients in fp32 and weights in bf16, and the largest
-/// tensor's gradient, which has room on the device too.
-TEST(DeepspeedOffload, KeepsTheOwnPartOfStatesOnTheHost) {
-  const auto stage = offloaded(deepspeed::traits(), 2, {.optimizer = true});
-  const std::int64_t half = sums_of(2).flat / 2, largest = 4608 * 256;
-  EXPECT_NEAR(
-      stage.offload.held.value,
-      2 * page_locked(4 * half) + 8 * half + page_locked(2 * half) + page_locked(2 * largest),
-      kAllowed);
-  EXPECT_EQ(stage.loaded[Account::optimizer], Bytes{});
-  EXPECT_EQ(stage.loaded[Account::staging].value, 2 * largest);
-  EXPECT_EQ(stage.phases[static_cast<std::size_t>(Phase::optimizer)].tensors[Account::gradients],
-            Bytes{});
-  // Gradients there, each micro-batch, and the new weights back, each step.
-  EXPECT_NEAR(stage.offload.moved, 4.0 * half, kAllowed);
-  EXPECT_NEAR(stage.offload.moved_each_step, 2.0 * half, kAllowed);
-  EXPECT_EQ(stage.optimizer_bytes, 0);
-  EXPECT_GT(stage.offload.optimizer_bytes, 0);
-}
-
-TEST(DeepspeedOffload, OfWeightsLeavesThoseThatAreGathered) {
-  const auto stage = offloaded(deepspeed::traits(), 3, {.optimizer = true, .params = true});
-  const std::int64_t part = sums_of(2).parts;
-  EXPECT_NEAR(stage.offload.held.value,
-              2 * page_locked(4 * part) + 8 * part + 2 * page_locked(2 * part), kAllowed);
-  // Of at most 100,000 elements: four blocks' attention and norms, and the last norm.
-  EXPECT_EQ(stage.loaded[Account::parameters].value,
-            2 * (4 * (2 * 256 * 256 + 2 * 128 * 256 + 2 * 256) + 256));
-  EXPECT_NEAR(stage.offload.moved, 2.0 * (2.0 * part) + 4.0 * part, kAllowed)
-      << "to each of two gatherings, and gradients back";
-}
-
-TEST(DeepspeedOffload, ToADiskKeepsBuffersInMemory) {
-  const auto stage =
-      offloaded(deepspeed::traits(), 3,
-                {.optimizer = true, .params = true, .activations = false, .to = OffloadTo::nvme});
-  const std::int64_t part = sums_of(2).parts;
-  EXPECT_NEAR(stage.offload.held.value,
-              page_locked(2 * part) + page_locked(4 * 4 * part) + page_locked(2 * part) +
-                  page_locked(5 * 100'000'000 * 2),
-              kAllowed);
-}
-
-/// Each tensor's rows and their gradients are page-locked by themselves.
-TEST(FsdpOffload, KeepsAllPartsOnTheHost) {
-  for (const auto& traits : {fsdp::traits(), accelerate::traits(), torchtitan::traits()}) {
-    const auto stage = offloaded(traits, 3, {.optimizer = true, .params = true});
-    std::int64_t parts = 0;
-    for (const Shape& shape : shapes()) {
-      parts += page_locked(4 * up(shape[0], 2) * product(shape) / shape[0]);
-    }
-    const Sums s = sums_of(2);
-    const bool fused = traits.name == "torchtitan";
-    const std::int64_t denominator = fused ? 0 : 2 * 4 * 4608 / 2 * 256;
-    EXPECT_EQ(stage.offload.held.value, 2 * parts + 8 * s.rows + 4 * s.tensors + denominator)
-        << traits.name;
-    EXPECT_EQ(stage.loaded[Account::optimizer], Bytes{}) << traits.name;
-    EXPECT_NEAR(stage.offload.moved + stage.offload.moved_each_step,
-                2.0 * (4.0 * s.rows) + 4.0 * s.rows, 4096)
-        << traits.name;
   }
 }
 

@@ -34,21 +34,18 @@ std::vector<Rule> sharding_rules() {
       {"zero_one_needs_deepspeed",
        [](const Problem&, const Candidate& c) { return c.zero == 1 && !is(c, Engine::deepspeed); },
        "zero 1 has no FSDP form, which shards gradients with the optimizer's states",
-       "use --zero 2 or 3, or the knob engine=deepspeed, or target deepspeed, megatron or builtin",
-       kFsdp},
+       "use --zero 2 or 3, or the knob engine=deepspeed", kFsdp},
       {"model_ranks_need_fsdp2",
        [](const Problem&, const Candidate& c) {
          return has_model_ranks(c) && (!is(c, Engine::fsdp2) || c.zero < 2);
        },
        "Accelerate has tensor and context parallelism only under FSDP2: tp {tp}, cp {cp} at zero "
        "{zero}",
-       "use --zero 2 or 3 with the knob engine=fsdp2, or --tp 1 --cp 1, or target megatron or "
-       "torchtitan",
-       kLaunch},
+       "use --zero 2 or 3 with the knob engine=fsdp2, or --tp 1 --cp 1", kLaunch},
       {"something_left_to_shard",
        [](const Problem&, const Candidate& c) { return c.tp > 1 && shard_ranks(c) * c.cp == 1; },
        "Accelerate's FSDP2 has no ranks to shard over: tp {tp} leaves dp {dp}, cp {cp}",
-       "use a smaller --tp, or target megatron or torchtitan", kParallelism},
+       "use a smaller --tp", kParallelism},
       {"tp_divides_kv_heads",
        [](const Problem& p, const Candidate& c) {
          return p.model.any_block(
@@ -72,12 +69,11 @@ std::vector<Rule> replica_rules() {
          return is(c, Engine::fsdp1) && c.hsdp > 1 && c.hsdp != p.cluster.nodes;
        },
        "FSDP1's hybrid sharding has one replica per node, and hsdp is {hsdp}",
-       "use the knob engine=fsdp2, or as many replicas as nodes, or target fsdp or torchtitan",
-       kPlugins},
+       "use the knob engine=fsdp2, or as many replicas as nodes", kPlugins},
       {"replicas_need_fsdp",
        [](const Problem&, const Candidate& c) { return is(c, Engine::deepspeed) && c.hsdp > 1; },
        "Accelerate's DeepSpeed plug-in shards over all data ranks: hsdp {hsdp}",
-       "use the knob engine=fsdp2, or --hsdp 1, or target fsdp or torchtitan", kPlugins},
+       "use the knob engine=fsdp2, or --hsdp 1", kPlugins},
   };
 }
 
@@ -115,13 +111,13 @@ std::vector<Rule> device_rules() {
          return p.cluster.device.kind == DeviceKind::cpu && c.zero > 0 && !is(c, Engine::deepspeed);
        },
        "Accelerate switches FSDP on for accelerators only, and the device is {device}",
-       "use --zero 0 on CPUs, or target fsdp or deepspeed", kLaunch},
+       "use --zero 0 on CPUs", kLaunch},
       {"recompute_with_fsdp",
        [](const Problem&, const Candidate& c) {
          return is(c, Engine::fsdp1) && c.recompute.kind == RecomputeKind::full && c.zero < 2;
        },
-       "fsdp_activation_checkpointing is FSDP's, and zero is {zero}",
-       "use --zero 2 or 3, or target hf-trainer", kPlugins},
+       "fsdp_activation_checkpointing is FSDP's, and zero is {zero}", "use --zero 2 or 3",
+       kPlugins},
   };
 }
 

@@ -153,12 +153,11 @@ std::vector<Rule> workload_rules() {
   return {
       {"trains",
        [](const Problem& p, const Candidate&) { return p.workload.job == Job::inference; },
-       "the built-in runtime trains and does nothing else",
-       "use --job pretrain, finetune or lora, or another --target", kRuntime},
+       "the built-in runtime trains and does nothing else", "use --job pretrain, finetune or lora",
+       kRuntime},
       {"frozen_as_stored",
        [](const Problem& p, const Candidate&) { return p.workload.job == Job::qlora; },
-       "the built-in runtime quantises no frozen weights", "use --job lora, or another --target",
-       kRuntime},
+       "the built-in runtime quantises no frozen weights", "use --job lora", kRuntime},
       {"known_optimizer",
        [](const Problem& p, const Candidate&) {
          return p.workload.optimizer == OptimizerKind::adam8bit ||

@@ -55,7 +55,7 @@ std::vector<Rule> own_rules() {
                 updated_type(p.workload.recipe) != DType::fp32;
        },
        "ZeRO keeps fp32 master weights beside 16-bit ones, and the plan does not",
-       "use --master-weights on, or target fsdp or torchtitan", kEngine},
+       "use --master-weights on", kEngine},
   };
 }
 

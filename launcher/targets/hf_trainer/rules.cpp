@@ -24,14 +24,13 @@ std::vector<Rule> engine_rules() {
          return c.zero == 1 && engine_of(c) != Engine::deepspeed;
        },
        "zero 1 has no FSDP form, which shards gradients with the optimizer's states",
-       "use --zero 2 or 3, or the knob engine=deepspeed, or target deepspeed, megatron or builtin",
-       kFsdp},
+       "use --zero 2 or 3, or the knob engine=deepspeed", kFsdp},
       {"cpu_ranks_do_not_shard",
        [](const Problem& p, const Candidate& c) {
          return p.cluster.device.kind == DeviceKind::cpu && is_fsdp(c);
        },
        "the Trainer switches FSDP on for accelerators only, and the device is {device}",
-       "use --zero 0 on CPUs, or the knob engine=deepspeed, or target fsdp", kTrainer},
+       "use --zero 0 on CPUs, or the knob engine=deepspeed", kTrainer},
       {"sharded_optimizer_is_torchs",
        [](const Problem& p, const Candidate& c) {
          const OptimizerKind kind = p.workload.optimizer;
@@ -47,7 +46,7 @@ std::vector<Rule> engine_rules() {
        },
        "sharded weights that the optimizer updates are fp32 under the Trainer, and the plan's are "
        "not",
-       "use --master-weights on, or target fsdp or torchtitan", kFsdp},
+       "use --master-weights on", kFsdp},
   };
 }
 

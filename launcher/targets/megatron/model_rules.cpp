@@ -18,15 +18,13 @@ constexpr const char* kMoe =
 constexpr const char* kLatent =
     "NVIDIA/Megatron-LM megatron/core/transformer/multi_latent_attention.py @ core_v0.14.0";
 
-constexpr const char* kOtherTargets = "use target hf-trainer, accelerate, fsdp or deepspeed";
-
 template <class Broken>
 Rule block_rule(const char* name, Broken broken, const char* text, const char* source) {
   return {name,
           [broken](const Problem& p, const Candidate&) {
             return p.model.any_block([&](const BlockSpec& block) { return broken(p, block); });
           },
-          text, kOtherTargets, source};
+          text, "", source};
 }
 
 /// What has words here, as far as the rules below do not refuse it.
@@ -46,7 +44,7 @@ std::vector<Rule> unwritten_features() {
     rules.push_back(
         {"writes_" + name,
          [feature](const Problem& p, const Candidate&) { return has_feature(p.model, feature); },
-         "these files have no arguments for the model's " + spoken, kOtherTargets, kArguments});
+         "these files have no arguments for the model's " + spoken, "", kArguments});
   }
   return rules;
 }
@@ -98,10 +96,10 @@ std::vector<Rule> model_rules() {
                    },
                    "Megatron-LM's arguments describe one kind of block, with or without experts, "
                    "and the model has several",
-                   kOtherTargets, kArguments});
+                   "", kArguments});
   rules.push_back({"decoder_only",
                    [](const Problem& p, const Candidate&) { return p.model.encoder; },
-                   "pretrain_gpt.py trains decoders, and the model is an encoder", kOtherTargets,
+                   "pretrain_gpt.py trains decoders, and the model is an encoder", "",
                    "NVIDIA/Megatron-LM pretrain_gpt.py @ core_v0.14.0"});
   rules.push_back(block_rule(
       "sequential_residual",

@@ -214,7 +214,7 @@ std::vector<Rule> offload_rules() {
        },
        "these files offload the optimizer's states and activations to the host and nothing else: "
        "offload {offload} to {offload_to}",
-       "use --offload optimizer, activations or none, or target deepspeed", kArguments},
+       "use --offload optimizer, activations or none", kArguments},
       {"offload_of_version",
        [](const Problem& p, const Candidate& c) {
          return c.offload.activations && !offloads_modules(p) && !is_for_later_core(c);
@@ -289,7 +289,7 @@ std::vector<Rule> kernel_rules() {
       {"trains_on_gpus",
        [](const Problem& p, const Candidate&) { return p.cluster.device.kind != DeviceKind::cuda; },
        "Megatron-LM with Transformer Engine trains on GPUs, and the device is {device}",
-       "use a --device that is one, or target fsdp, hf-trainer or builtin", kArguments},
+       "use a --device that is one", kArguments},
       {"loss_in_files",
        [](const Problem& p, const Candidate& c) {
          return c.loss == LossKernel::chunked ||
@@ -428,8 +428,7 @@ std::vector<Rule> estimable_layouts() {
        [](const Problem& p, const Candidate&) {
          return p.model.any_block([](const BlockSpec& b) { return b.qk_norm; });
        },
-       "this version cannot estimate normed queries and keys for target {target}",
-       "use target hf-trainer, accelerate, fsdp or torchtitan", kProgram}};
+       "this version cannot estimate normed queries and keys for target {target}", "", kProgram}};
 }
 
 }  // namespace planwright::targets::megatron

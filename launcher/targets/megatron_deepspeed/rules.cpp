@@ -36,7 +36,7 @@ std::vector<Rule> engine_rules() {
   return {
       {"engine_shards_states_only", [](const Problem&, const Candidate& c) { return c.zero > 1; },
        "DeepSpeed's pipeline engine shards the optimizer's states only: zero {zero}",
-       "use --zero 0 or 1, or target deepspeed", kEngine},
+       "use --zero 0 or 1", kEngine},
       {"bf16_shards_its_states",
        [](const Problem& p, const Candidate& c) {
          return has_bf16_optimizer(p) && c.dp > 1 && c.zero != 1;
@@ -51,14 +51,13 @@ std::vector<Rule> engine_rules() {
          return c.vpp != 1 || c.schedule != Schedule::one_f_one_b;
        },
        "DeepSpeed's pipeline engine runs 1f1b on one stage a rank: vpp {vpp}, schedule {schedule}",
-       "use --vpp 1 --schedule 1f1b, or target megatron", kEngine},
+       "use --vpp 1 --schedule 1f1b", kEngine},
       {"stays_on_device", [](const Problem&, const Candidate& c) { return c.offload != Offload{}; },
-       "this target writes no offload: {offload}", "use --offload none, or target deepspeed",
-       kArguments},
+       "this target writes no offload: {offload}", "use --offload none", kArguments},
       {"loss_is_vocabulary_parallel",
        [](const Problem&, const Candidate& c) { return c.loss != LossKernel::plain; },
        "the loss is over logits in fp32, in the logits' own storage: loss {loss}",
-       "use --loss plain, or target megatron",
+       "use --loss plain",
        "bigscience-workshop/Megatron-DeepSpeed megatron/mpu/cross_entropy.py @ 8387ae1"},
       {"flash_of_16_bits",
        [](const Problem& p, const Candidate& c) {

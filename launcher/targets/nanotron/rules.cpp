@@ -47,12 +47,11 @@ bool is_llama(const ModelSpec& model) {
 std::vector<Rule> model_rules() {
   return {
       {"model_is_llama", [](const Problem& p, const Candidate&) { return !is_llama(p.model); },
-       "nanotron's Llama is the model of these files, and this one's blocks are others",
-       "use target hf-trainer, accelerate, fsdp or deepspeed", kLlama},
+       "nanotron's Llama is the model of these files, and this one's blocks are others", "",
+       kLlama},
       {"trains_on_gpus",
        [](const Problem& p, const Candidate&) { return p.cluster.device.kind != DeviceKind::cuda; },
-       "nanotron trains on GPUs, and the device is {device}",
-       "use a --device that is one, or target fsdp, hf-trainer or builtin", kLlama},
+       "nanotron trains on GPUs, and the device is {device}", "use a --device that is one", kLlama},
       {"attention_in_files",
        [](const Problem&, const Candidate& c) { return c.attention != AttentionKernel::flash; },
        "nanotron's Llama calls flash-attn: attention {attention}", "use --attention flash", kLlama},
@@ -124,8 +123,8 @@ std::vector<Rule> pipeline_rules() {
 std::vector<Rule> data_rules() {
   return {
       {"zero_in_files", [](const Problem&, const Candidate& c) { return c.zero > 1; },
-       "nanotron shards the optimizer's states and nothing else: zero {zero}",
-       "use --zero 0 or 1, or target fsdp, torchtitan, accelerate or deepspeed", kZero},
+       "nanotron shards the optimizer's states and nothing else: zero {zero}", "use --zero 0 or 1",
+       kZero},
       {"zero_needs_replicas",
        [](const Problem&, const Candidate& c) { return c.zero == 1 && c.dp == 1; },
        "zero 1 shards states over data ranks, and dp is 1", "use --zero 0", kZero},

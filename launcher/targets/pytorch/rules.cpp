@@ -33,26 +33,26 @@ std::vector<Rule> loop_rules() {
   return {
       {"whole_or_fully_sharded",
        [](const Problem&, const Candidate& c) { return c.zero == 1 || c.zero == 2; },
-       "a plain loop has its model whole, or fully sharded: zero {zero}",
-       "use --zero 0 or 3, or target fsdp, deepspeed or builtin", kReplicas},
+       "a plain loop has its model whole, or fully sharded: zero {zero}", "use --zero 0 or 3",
+       kReplicas},
       {"stays_on_device", [](const Problem&, const Candidate& c) { return c.offload != Offload{}; },
-       "a plain loop has everything on its device: offload {offload}",
-       "use --offload none, or target fsdp or deepspeed", kSettings},
+       "a plain loop has everything on its device: offload {offload}", "use --offload none",
+       kSettings},
       {"attention_chooses_its_kernel",
        [](const Problem&, const Candidate& c) { return c.attention != AttentionKernel::flash; },
        "torch's scaled_dot_product_attention chooses its kernel, and is not told: attention "
        "{attention}",
-       "use --attention flash, or target hf-trainer", kAttention},
+       "use --attention flash", kAttention},
       {"loss_is_torchs",
        [](const Problem&, const Candidate& c) { return c.loss != LossKernel::plain; },
-       "the loop's loss is torch's cross_entropy", "use --loss plain, or target hf-trainer",
+       "the loop's loss is torch's cross_entropy", "use --loss plain",
        "Lightning-AI/litgpt litgpt/utils.py @ v0.5.9, chunked_cross_entropy"},
       {"quantised_on_one_device",
        [](const Problem& p, const Candidate& c) {
          return p.workload.job == Job::qlora && c.dp > 1;
        },
        "litgpt trains a model of 4-bit weights on one device, and dp is {dp}",
-       "use --devices 1, or --job lora, or target hf-trainer", kLora},
+       "use --devices 1, or --job lora", kLora},
   };
 }
 
@@ -99,7 +99,7 @@ std::vector<Rule> litgpt_rules() {
        "litgpt's pretrain shards within a node and replicates over {nodes} nodes, which this "
        "target "
        "does not plan",
-       "use one node, or target fsdp with --hsdp", kPretrain},
+       "use one node", kPretrain},
   };
 }
 

@@ -14,7 +14,7 @@ std::vector<Offload> or_with_activations(std::vector<Offload> offloads) {
 Rule no_activation_offload(const std::string& text, const std::string& source) {
   return {"activations_stay",
           [](const Problem&, const Candidate& c) { return c.offload.activations; }, text,
-          "use --offload without activations, or target hf-trainer, deepspeed or fsdp", source};
+          "use --offload without activations", source};
 }
 
 Rule offloads_inputs_only(const std::string& who, const std::string& source) {

@@ -37,44 +37,43 @@ Rule one_stage(const std::string& source) {
           },
           "the files of target {target} have no pipeline stages: pp {pp}, vpp {vpp}, schedule "
           "{schedule}",
-          "use --pp 1 --vpp 1 --schedule 1f1b, or target megatron, torchtitan or builtin", source};
+          "use --pp 1 --vpp 1 --schedule 1f1b", source};
 }
 
 Rule one_tensor_rank(const std::string& source) {
   return {"one_tensor_rank", [](const Problem&, const Candidate& c) { return c.tp != 1; },
-          "the files of target {target} have no tensor parallelism: tp {tp}",
-          "use --tp 1, or target megatron, torchtitan, accelerate, deepspeed or builtin", source};
+          "the files of target {target} have no tensor parallelism: tp {tp}", "use --tp 1", source};
 }
 
 Rule one_context_rank(const std::string& source) {
   return {"one_context_rank", [](const Problem&, const Candidate& c) { return c.cp != 1; },
-          "the files of target {target} have no context parallelism: cp {cp}",
-          "use --cp 1, or target megatron, torchtitan or accelerate", source};
+          "the files of target {target} have no context parallelism: cp {cp}", "use --cp 1",
+          source};
 }
 
 Rule no_expert_ranks(const std::string& source) {
   return {"no_expert_ranks",
           [](const Problem&, const Candidate& c) { return c.ep != 1 || c.etp != 1; },
           "the files of target {target} have no expert parallelism: ep {ep}, etp {etp}",
-          "use --ep 1 --etp 1, or target megatron", source};
+          "use --ep 1 --etp 1", source};
 }
 
 Rule no_sequence_parallel(const std::string& source) {
   return {"no_sequence_parallel", [](const Problem&, const Candidate& c) { return c.sp; },
-          "the files of target {target} have no sequence parallelism: sp {sp}",
-          "use --sp off, or target megatron, torchtitan or builtin", source};
+          "the files of target {target} have no sequence parallelism: sp {sp}", "use --sp off",
+          source};
 }
 
 Rule no_replicas(const std::string& source) {
   return {"no_replicas", [](const Problem&, const Candidate& c) { return c.hsdp != 1; },
-          "the files of target {target} shard over all data ranks: hsdp {hsdp}",
-          "use --hsdp 1, or target fsdp, torchtitan, accelerate, megatron or builtin", source};
+          "the files of target {target} shard over all data ranks: hsdp {hsdp}", "use --hsdp 1",
+          source};
 }
 
 Rule equal_stages(const std::string& source) {
   return {"equal_stages", [](const Problem&, const Candidate& c) { return !c.stages.empty(); },
           "the files of target {target} treat all stages alike, and the plan has a part per stage",
-          "use the uniform plan, or target builtin", source};
+          "use the uniform plan", source};
 }
 
 Rule stages_alike(const std::string& source) {
@@ -107,8 +106,8 @@ Rule no_adapters(const std::string& source) {
             return p.model.lora.freezes() || p.workload.job == Job::lora ||
                    p.workload.job == Job::qlora;
           },
-          "target {target} trains every weight, and the job has adapters",
-          "use --job finetune, or target hf-trainer, accelerate or builtin", source};
+          "target {target} trains every weight, and the job has adapters", "use --job finetune",
+          source};
 }
 
 Rule tp_divides_heads(const std::string& source) {
@@ -133,17 +132,14 @@ Rule tp_divides_all_heads(const std::string& source) {
 Rule no_zero_one(const std::string& source) {
   return {"no_zero_one", [](const Problem&, const Candidate& c) { return c.zero == 1; },
           "zero 1 has no form in target {target}, which shards gradients with the optimizer",
-          "use --zero 2 or 3, or target deepspeed, megatron or builtin", source};
+          "use --zero 2 or 3", source};
 }
 
 Rule recompute_among(const std::vector<RecomputeKind>& kinds, const std::string& source) {
   return {"recompute_in_files",
           [kinds](const Problem&, const Candidate& c) { return !holds(kinds, c.recompute.kind); },
           "the files of target {target} have no words for recompute {recompute}",
-          "use --recompute " + words_of(kinds) +
-              ", or a target that has it: builtin all but op; megatron selective, chunk and first; "
-              "torchtitan op and alternate; fsdp alternate and first",
-          source};
+          "use --recompute " + words_of(kinds), source};
 }
 
 Rule precision_among(const std::vector<Precision>& precisions, const std::string& source) {
@@ -152,10 +148,7 @@ Rule precision_among(const std::vector<Precision>& precisions, const std::string
             return !holds(precisions, p.workload.precision);
           },
           "the files of target {target} have no words for precision {precision}",
-          "use --precision " + words_of(precisions) +
-              ", or a target that has it: builtin fp64; deepspeed, hf-trainer and megatron fp16; "
-              "megatron and torchtitan fp8",
-          source};
+          "use --precision " + words_of(precisions), source};
 }
 
 Rule optimizer_among(const std::vector<OptimizerKind>& kinds, const std::string& source) {
@@ -163,8 +156,7 @@ Rule optimizer_among(const std::vector<OptimizerKind>& kinds, const std::string&
       "optimizer_in_files",
       [kinds](const Problem& p, const Candidate&) { return !holds(kinds, p.workload.optimizer); },
       "the files of target {target} have no words for optimizer {optimizer}",
-      "use --optimizer " + words_of(kinds) + ", or target hf-trainer, which has all of them",
-      source};
+      "use --optimizer " + words_of(kinds), source};
 }
 
 Rule offload_of_all_states(const std::string& source) {
@@ -177,7 +169,7 @@ Rule offload_of_all_states(const std::string& source) {
       },
       "target {target} offloads sharded weights, gradients and states together, and only to the "
       "host: offload {offload} to {offload_to} at zero {zero}",
-      "use --offload none, or optimizer+params with --zero 2 or 3, or target deepspeed", source};
+      "use --offload none, or optimizer+params with --zero 2 or 3", source};
 }
 
 Rule fp32_updates(const std::string& source) {
@@ -187,7 +179,7 @@ Rule fp32_updates(const std::string& source) {
           },
           "target {target} keeps the weights that the optimizer updates in fp32, and the plan does "
           "not",
-          "use --master-weights on, or target fsdp or torchtitan", source};
+          "use --master-weights on", source};
 }
 
 Rule replicas_divide_ranks(const std::string& source) {

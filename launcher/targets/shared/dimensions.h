@@ -5,8 +5,8 @@
 
 #include "estimator/spec/target_traits.h"
 
-/// Rules about whole dimensions that a target's files have no words for. Each names the dimension
-/// and the targets that have them; `source` says where it is written that this one has not.
+/// Rules about whole dimensions that a target's files have no words for. `source` says where it is
+/// written that this one has not.
 namespace planwright::targets {
 
 Rule trains_only(const std::string& source);

@@ -43,7 +43,7 @@ std::vector<Rule> model_rules() {
        [](const Problem& p, const Candidate&) { return !family_of(p.model).has_value(); },
        "no model folder of torchtitan that these files name (llama3, qwen3, deepseek_v3) has such "
        "blocks, or experts of these sizes",
-       "use target hf-trainer, accelerate, fsdp or deepspeed", kModels},
+       "", kModels},
       {"model_in_registry",
        [](const Problem& p, const Candidate&) {
          return is_python_generation(p) && family_of(p.model) && registry_function(p.model).empty();
@@ -53,8 +53,8 @@ std::vector<Rule> model_rules() {
       no_adapters(kConfig),
       {"one_head_per_matrix",
        [](const Problem& p, const Candidate& c) { return c.pp > 1 && p.model.tied_embeddings; },
-       "torchtitan cannot cut a model with tied embeddings into stages: pp {pp}",
-       "use --pp 1, or target megatron or builtin", kPipeline},
+       "torchtitan cannot cut a model with tied embeddings into stages: pp {pp}", "use --pp 1",
+       kPipeline},
   };
 }
 
@@ -155,7 +155,7 @@ std::vector<Rule> data_rules() {
          return c.zero == 0 && c.dp > 1 && c.tp * c.pp * c.cp > 1;
        },
        "torchtitan combines tp, pp and cp with sharded data ranks only: zero {zero}, dp {dp}",
-       "use --zero 2 or 3, or target megatron or builtin", kParallelize},
+       "use --zero 2 or 3", kParallelize},
       {"mixed_precision_needs_shards",
        [](const Problem& p, const Candidate& c) {
          const PrecisionRecipe& recipe = p.workload.recipe;

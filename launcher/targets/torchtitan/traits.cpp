@@ -173,6 +173,7 @@ TargetTraits make_traits() {
   traits.axes.zero = {0, 2, 3};
   traits.axes.offload = offloads_of_all_states();
   traits.axes.sp = {false, true};
+  traits.axes.sp_with_tp = true;  // models/llama3/infra/parallelize.py, apply_tp @ v0.2.2
   traits.axes.vpp = {1, 2, 4};
   traits.axes.schedule = {Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
                           Schedule::zero_bubble};

@@ -1,0 +1,118 @@
+#include <gtest/gtest.h>
+
+#include "command.h"
+#include "tests/support/fault.h"
+
+/// What the real program says beside its answer: which other targets take a request, over what
+/// links it is priced, and where a plan is kept.
+namespace planwright::testing {
+namespace {
+
+const char* const kLlama =
+    "--model llama-3.1-8b --device H100-SXM5-80GB --seq 4096 --global-batch 64 ";
+
+class AlternativesProcess : public ::testing::Test {
+ protected:
+  CommandResult run(const std::string& line) { return run_command({folder_.path()}, words(line)); }
+  Json json(const std::string& line) {
+    const auto documents = json_lines(run(line + " --json").out);
+    EXPECT_EQ(documents.size(), 1u) << line;
+    return documents.empty() ? Json() : documents.front();
+  }
+  std::string reason(const std::string& line) { return json(line)["reason"].get<std::string>(); }
+
+  const TestFolder folder_;
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Each target that is named is asked the same, and does not refuse.
+TEST_F(AlternativesProcess, AreTargetsThatAcceptTheVeryRequest) {
+  const std::string plan = std::string("estimate ") + kLlama + "--devices 8 --pp 2 ";
+  const std::string said = reason(plan + "--target deepspeed");
+  const std::string key = "it is accepted as it stands with --target ";
+  ASSERT_TRUE(has(said, key)) << said;
+  std::string names = said.substr(said.find(key) + key.size());
+  for (const char* joint : {",", " or"}) {
+    for (std::size_t at; (at = names.find(joint)) != std::string::npos;) {
+      names.erase(at, std::string(joint).size());
+    }
+  }
+  const auto others = words(names);
+  EXPECT_GE(others.size(), 2u) << said;
+  for (const std::string& target : others) {
+    EXPECT_NE(json(plan + "--target " + target)["verdict"], "invalid") << target;
+  }
+}
+
+TEST_F(AlternativesProcess, AreLeftOutWhereEveryTargetRefuses) {
+  const std::string said =
+      reason(std::string("estimate ") + kLlama + "--devices 8 --dp 3 --target deepspeed");
+  EXPECT_FALSE(has(said, "--target")) << said;
+}
+
+TEST_F(AlternativesProcess, AreNamedOfASpaceToo) {
+  const CommandResult result =
+      run(std::string("plan ") + kLlama + "--devices 8 --pp 2 --tp 1 --zero 1 --target deepspeed");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_TRUE(has(result.err, "it is accepted as it stands with --target")) << result.err;
+}
+
+TEST_F(AlternativesProcess, TorchtitanSharesSequencesWithTensorRanks) {
+  const Json said =
+      json(std::string("estimate ") + kLlama + "--devices 8 --tp 2 --zero 3 --target torchtitan");
+  EXPECT_NE(said["verdict"], "invalid") << said["reason"];
+  EXPECT_EQ(said["candidate"]["sp"], true);
+}
+
+TEST_F(AlternativesProcess, LinksAreSaidWithWhereTheyAreFrom) {
+  const std::string plan = std::string("estimate ") + kLlama + "--zero 1 --dp 16 --micro-batch 1 ";
+  const Json usual = json(plan + "--devices 16")["links"];
+  ASSERT_EQ(usual.size(), 2u);
+  EXPECT_EQ(usual[0]["bandwidth_bytes_per_s"], 450e9);
+  EXPECT_EQ(usual[0]["source"], "estimator/data/gpus.csv");
+  EXPECT_EQ(usual[1]["bandwidth_bytes_per_s"], 50e9);
+  EXPECT_EQ(usual[1]["source"], "taken as in DGX H100, estimator/data/clusters.csv");
+  const Json named = json(plan + "--devices 16 --cluster a3-highgpu-8g")["links"];
+  EXPECT_EQ(named[1]["bandwidth_bytes_per_s"], 12.5e9);
+  EXPECT_EQ(named[1]["source"], "what a3-highgpu-8g has, estimator/data/clusters.csv");
+  folder_.put("slow.toml",
+              "[[link]]\nname = \"wire\"\nbandwidth = \"1GB/s\"\nlatency_us = 9\nspan = 16\n");
+  const Json own = json(plan + "--devices 16 --cluster slow.toml")["links"];
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own[0]["source"], "slow.toml");
+  const CommandResult text = run(plan + "--devices 16");
+  EXPECT_TRUE(has(text.out, "50.0 GB/s among 16 (taken as in DGX H100")) << text.out;
+  EXPECT_FALSE(has(run(std::string("estimate ") + kLlama + "--devices 8").out, "GB/s among"));
+}
+
+TEST_F(AlternativesProcess, APlanIsKeptWhereItFits) {
+  const std::string small = "--model tiny-llama-kind --device cpu --seq 64 --global-batch 8 ";
+  EXPECT_EQ(run("plan " + small + "--save-plan best.json").code, 0);
+  EXPECT_TRUE(has(file_text(folder_ / "best.json"), "planwright.plan_file/1"));
+  EXPECT_EQ(run("estimate --plan best.json").code, 0);
+
+  folder_.put("other.json", "{}");
+  const CommandResult kept = run("estimate " + small + "--save-plan other.json");
+  EXPECT_EQ(kept.code, 2);
+  EXPECT_TRUE(has(kept.err, "--save-plan = other.json: exists with other content")) << kept.err;
+  EXPECT_FALSE(has(kept.err, "--out")) << kept.err;
+  EXPECT_EQ(file_text(folder_ / "other.json"), "{}");
+
+  const CommandResult large =
+      run(std::string("estimate ") + kLlama + "--devices 1 --save-plan large.json");
+  EXPECT_EQ(large.code, 3);
+  EXPECT_TRUE(has(large.err, "large.json is not written: the plan does not fit")) << large.err;
+}
+
+TEST_F(AlternativesProcess, ModelsAreFoundByAPartOfTheirName) {
+  const Json rows = json("models mixtral")["rows"];
+  ASSERT_GE(rows.size(), 1u);
+  for (const Json& row : rows) EXPECT_TRUE(has(row["name"].get<std::string>(), "mixtral")) << row;
+  EXPECT_EQ(run("models nothing-of-that-name").code, 2);
+}
+
+}  // namespace
+}  // namespace planwright::testing
