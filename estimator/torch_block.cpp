@@ -10,8 +10,9 @@ using namespace tape;
 
 namespace {
 
-/// Source: torchtitan models/norms.py, RMSNorm @ 9dec370; with the same operators torch's own
-/// before its kernel: aten/src/ATen/native/layer_norm.cpp, rms_norm @ v2.8.0.
+/// Source: torchtitan models/norms.py, RMSNorm @ 9dec370. Torch's own, before its kernel,
+/// multiplies by the weight before it narrows: aten/src/ATen/native/layer_norm.cpp, rms_norm @
+/// v2.8.0.
 Var composed_rms_norm(Graph& graph, const Var& x, const Weight& weight, std::int64_t rows) {
   Var wide;
   {

@@ -130,8 +130,8 @@ TEST(TorchProgram, LeavesToTheCompilerWhatNoBackwardAsksFor) {
   }
 }
 
-/// Twice what goes in, in 4 bytes, with the root, and what has been narrowed; the input itself is
-/// nobody's any more.
+/// What goes in, in 4 bytes, which the square and the product share, with the root, and what has
+/// been narrowed; the input itself is nobody's any more.
 TEST(TorchProgram, ComposesNorms) {
   StepShape s = shape_of({});
   s.modules.composed_norms = true;
@@ -140,7 +140,7 @@ TEST(TorchProgram, ComposesNorms) {
     return net(program.block(Turn::forward_kept, true, block_of({})));
   };
   EXPECT_EQ(kept(composed) - kept(TorchProgram(shape_of({}))),
-            kTokens * 2 * (4 * kHidden + 4 * kHidden + 2 * kHidden - 2 * kHidden));
+            kTokens * 2 * (4 * kHidden + 2 * kHidden - 2 * kHidden));
 }
 
 /// What is left of a micro-batch of two blocks.
