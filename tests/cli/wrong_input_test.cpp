@@ -86,7 +86,6 @@ const WrongInput kRows[] = {
     {"MarkWithValue", "estimate --json=maybe", "--json = maybe|must be on or off"},
     {"TwoFiles", "estimate a.toml b.toml", "one argument too many"},
     {"WordForDevices", "devices all", "takes flags only"},
-    {"WordForDevices", "devices H100", "takes flags only"},
     {"QuietAndVerbose", "devices --quiet --verbose", "--quiet|contradicts --verbose"},
     {"BadColor", "devices --color sometimes", "--color = sometimes|auto, always or never"},
     {"BadSeed", "plan {base} --seed minus", "--seed = minus|whole number"},

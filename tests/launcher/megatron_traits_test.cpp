@@ -42,9 +42,9 @@ constexpr LatentSpec kLatent{
 constexpr MoeSpec kExperts{.experts = 8, .top_k = 2, .ffn = 1024};
 
 const std::vector<testing::Refused> kRefused = {
-    {[](Problem& p, Candidate&) { p.cluster.device.kind = DeviceKind::cpu; }, {"GPUs", "fsdp"}},
+    {[](Problem& p, Candidate&) { p.cluster.device.kind = DeviceKind::cpu; }, {"GPUs"}},
     {[](Problem& p, Candidate&) { p.workload.job = Job::inference; }, {"inference"}},
-    {[](Problem& p, Candidate&) { p.workload.job = Job::lora; }, {"adapters", "hf-trainer"}},
+    {[](Problem& p, Candidate&) { p.workload.job = Job::lora; }, {"adapters"}},
     {[](Problem& p, Candidate&) { p.workload.precision = Precision::fp64; }, {"precision fp64"}},
     {[](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::lion; }, {"lion"}},
     {[](Problem& p, Candidate&) { p.workload.recipe.state = DType::bf16; }, {"states in fp32"}},
@@ -141,7 +141,7 @@ const std::vector<testing::Refused> kRefused = {
     {[](Problem&, Candidate& c) { c.hsdp = 3; }, {"hsdp 3", "dp 8"}},
     {[](Problem&, Candidate& c) { c.hsdp = 8; }, {"hsdp 8"}},
     {[](Problem&, Candidate& c) { c.hsdp = 2, c.zero = 0; }, {"hsdp 2", "--zero 1"}},
-    {[](Problem&, Candidate& c) { c.offload.params = true; }, {"offload params", "deepspeed"}},
+    {[](Problem&, Candidate& c) { c.offload.params = true; }, {"offload params"}},
     {[](Problem&, Candidate& c) { c.offload.activations = true; }, {"from 0.16 on"}},
     {[](Problem&, Candidate& c) {
        c.offload.optimizer = true;
@@ -236,8 +236,8 @@ TEST(MegatronTraits, NameASourceForEachRowAndRule) {
     EXPECT_TRUE(names.insert(rule.name).second) << rule.name << " is there twice";
     EXPECT_FALSE(rule.source.empty()) << rule.name;
     const auto said = explain(rule, request().plan.problem, data_ranks());
+    EXPECT_FALSE(said.text.empty()) << rule.name;
     for (const std::string& text : {said.text, said.fix}) {
-      EXPECT_FALSE(text.empty()) << rule.name;
       EXPECT_EQ(text.find('{'), std::string::npos) << rule.name << ": " << text;
     }
   }

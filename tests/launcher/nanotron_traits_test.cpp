@@ -32,9 +32,9 @@ void ranks(Candidate& c, int tp, int pp = 1) {
 }
 
 const std::vector<testing::Refused> kRefused = {
-    {[](Problem& p, Candidate&) { p.cluster.device.kind = DeviceKind::cpu; }, {"GPUs", "fsdp"}},
+    {[](Problem& p, Candidate&) { p.cluster.device.kind = DeviceKind::cpu; }, {"GPUs"}},
     {[](Problem& p, Candidate&) { p.workload.job = Job::inference; }, {"inference"}},
-    {[](Problem& p, Candidate&) { p.workload.job = Job::lora; }, {"adapters", "hf-trainer"}},
+    {[](Problem& p, Candidate&) { p.workload.job = Job::lora; }, {"adapters"}},
     {[](Problem& p, Candidate&) { p.workload.precision = Precision::fp16; }, {"precision fp16"}},
     {[](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::lion; }, {"lion"}},
     {[](Problem& p, Candidate&) { p.workload.recipe.gradient = DType::bf16; },
@@ -45,7 +45,7 @@ const std::vector<testing::Refused> kRefused = {
      },
      {"knob", "tp_recompute_allgather = on or off"}},
     // The model.
-    {[](Problem& p, Candidate&) { block_of(p).qkv_bias = true; }, {"Llama", "hf-trainer"}},
+    {[](Problem& p, Candidate&) { block_of(p).qkv_bias = true; }, {"Llama"}},
     {[](Problem& p, Candidate&) { block_of(p).mlp = MlpKind::plain; }, {"Llama"}},
     {[](Problem& p, Candidate&) { block_of(p).sliding_window = 1024; }, {"Llama"}},
     {[](Problem& p, Candidate&) { p.model.positions = Positions::learned; }, {"Llama"}},
@@ -78,7 +78,7 @@ const std::vector<testing::Refused> kRefused = {
      },
      {"stage"}},
     // Data ranks.
-    {[](Problem&, Candidate& c) { c.zero = 2; }, {"optimizer's states", "zero 2", "fsdp"}},
+    {[](Problem&, Candidate& c) { c.zero = 2; }, {"optimizer's states", "zero 2"}},
     {[](Problem&, Candidate& c) { c.tp = 8, c.dp = 1; }, {"dp is 1", "--zero 0"}},
     {[](Problem&, Candidate& c) { c.offload.optimizer = true; }, {"offload optimizer"}},
     {[](Problem&, Candidate& c) {
