@@ -228,7 +228,7 @@ TEST(HfTrainerEmit, RefusesWhatTheArgumentsCannotSay) {
         {"lion", "engine=deepspeed"}},
        {[](Problem& p, Candidate&) { p.workload.recipe.master.reset(); }, {"fp32"}},
        {[](Problem& p, Candidate&) { p.cluster.device.kind = DeviceKind::cpu; },
-        {"accelerators only", "target fsdp"}}});
+        {"accelerators only"}}});
 }
 
 }  // namespace
