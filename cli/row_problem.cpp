@@ -349,9 +349,7 @@ void add_fp8_knobs(RowCells& cells, const TargetTraits& traits,
 /// What is compiled, where that changes what the target keeps.
 void add_compiled(RowCells& cells, const TargetTraits& traits,
                   std::map<std::string, std::string>& knobs) {
-  const bool known = std::any_of(traits.knobs.begin(), traits.knobs.end(),
-                                 [](const Knob& knob) { return knob.name == "compile"; });
-  if (known) {
+  if (has_knob(traits.knobs, "compile")) {
     if (const auto compiled = cells.setting("compile")) knobs["compile"] = compiled->text;
   } else if (cells.row().flag("compile").value_or(false)) {
     cells.assume("compile changes nothing");
@@ -387,9 +385,7 @@ void put_knobs(RowCells& cells, const TargetTraits& traits, Settings& settings) 
 void put_dropout(RowCells& cells, const ModelSpec& model, const TargetTraits& traits,
                  Settings& settings) {
   const auto usual = usual_dropout(model.family);
-  const bool configured = std::any_of(traits.knobs.begin(), traits.knobs.end(),
-                                      [](const Knob& knob) { return knob.name == "transformers"; });
-  if (!usual || !configured) return;
+  if (!usual || !has_knob(traits.knobs, "transformers")) return;
   cells.assume(fmt::format("dropout {}, of attention {}", usual->hidden, usual->attention));
   settings.set(Table::job, "hidden-dropout", {usual->hidden, "", "model"});
   settings.set(Table::job, "attention-dropout", {usual->attention, "", "model"});

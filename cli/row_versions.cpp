@@ -69,10 +69,6 @@ std::optional<Version> version_of(const MeasuredRow& row, std::string_view packa
   return own == package ? if_any(leading_version(list)) : std::nullopt;
 }
 
-bool has_knob(const std::vector<Knob>& knobs, const std::string& name) {
-  return std::any_of(knobs.begin(), knobs.end(), [&](const Knob& k) { return k.name == name; });
-}
-
 const Csv& version_table() {
   static const Csv kTable(row_data("row_versions.csv"), "row_versions.csv");
   return kTable;
@@ -133,6 +129,10 @@ Candidate read_as(Candidate candidate, std::size_t line) {
 }
 
 }  // namespace
+
+bool has_knob(const std::vector<Knob>& knobs, const std::string& name) {
+  return std::any_of(knobs.begin(), knobs.end(), [&](const Knob& k) { return k.name == name; });
+}
 
 std::optional<Version> version_named(const std::string& list, std::string_view package) {
   for (std::size_t at = list.find(package); at != std::string::npos;

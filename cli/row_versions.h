@@ -15,6 +15,8 @@
 /// open: cli/data/row_versions.csv and row_readings.csv.
 namespace planwright::cli {
 
+bool has_knob(const std::vector<Knob>& knobs, const std::string& name);
+
 /// "4.45.2" as numbers, which compare as versions do.
 using Version = std::vector<int>;
 

@@ -33,8 +33,8 @@ AttentionElements attention_elements(const MessageContext& c, const BlockSpec& b
 /// All ranks' keys and values are gathered, in a backward as well, where sums of their gradients in
 /// fp32 go once round. See estimator/torch_ring.
 void add_gathered(StageQuantities& q, const MessageContext& c, const Collector& collect,
-                  const Party& party, const AttentionElements& own) {
-  const double ranks = party.ranks, times = forwards(c) + 1;
+                  const Party& party, const AttentionElements& own, double times) {
+  const double ranks = party.ranks;
   const double all = ranks * own.keys_and_values * static_cast<double>(c.shape.e());
   collect.gather(q.waited, party, times, times * all);
   collect.send(q.waited, party, ranks,
@@ -79,10 +79,10 @@ constexpr double kProbability = 4;  ///< bytes, fp32
 /// Tokens go to their experts and come back, forwards and backwards: as many bytes as each is sent
 /// to experts times. See estimator/torch_experts.
 void add_torch_experts(StageQuantities& q, const MessageContext& c, const Collector& collect,
-                       const MoeSpec& moe) {
+                       const MoeSpec& moe, double times) {
   const Party party = collect.party(c.candidate.ep, c.candidate.tp);
   const auto rows = static_cast<double>(c.shape.tokens() * moe.top_k * c.shape.hidden);
-  const double count = 2 * (forwards(c) + 1);
+  const double count = 2 * times;
   collect.exchange(q.waited, party, count, count * rows * static_cast<double>(c.shape.e()));
 }
 
@@ -91,10 +91,9 @@ void add_torch_experts(StageQuantities& q, const MessageContext& c, const Collec
 /// Source: NVIDIA/Megatron-LM megatron/core/transformer/moe/token_dispatcher.py,
 /// MoEAlltoAllTokenDispatcher @ core_v0.14.0, without overlap.
 void add_sent(StageQuantities& q, const MessageContext& c, const Collector& collect,
-              const Routed& rows) {
+              const Routed& rows, double times) {
   const Party experts = collect.party(c.candidate.ep, c.candidate.etp);
   const Party parts = collect.party(c.candidate.etp, 1);
-  const double times = forwards(c) + 1;
   const double bytes = rows.sent * rows.e, whole = bytes * c.candidate.etp;
   collect.exchange(q.waited, experts, 3 * times, times * (2 * bytes + rows.sent * kProbability));
   collect.gather(q.waited, parts, times, times * whole);
@@ -104,9 +103,9 @@ void add_sent(StageQuantities& q, const MessageContext& c, const Collector& coll
 /// All ranks' rows are gathered, and the results summed. Source: the same file,
 /// MoEAllGatherTokenDispatcher.
 void add_gathered_rows(StageQuantities& q, const MessageContext& c, const Collector& collect,
-                       const Routed& rows) {
+                       const Routed& rows, double times) {
   const Party all = collect.party(c.candidate.ep * c.candidate.etp, 1);
-  const double times = forwards(c) + 1, whole = rows.tokens * rows.e * all.ranks;
+  const double whole = rows.tokens * rows.e * all.ranks;
   collect.gather(q.waited, all, times, times * whole);
   collect.scatter_sum(q.waited, all, times, times * whole);
 }
@@ -116,12 +115,12 @@ void add_gathered_rows(StageQuantities& q, const MessageContext& c, const Collec
 void add_context_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
   if (c.candidate.cp == 1) return;
   const Party party = collect.party(c.candidate.cp, c.candidate.tp);
-  const double times = forwards(c) + (c.shape.recompute_core ? 1 : 0);
+  const double runs = forwards(c), times = runs + (c.shape.recompute_core ? 1 : 0);
   for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {
     const BlockSpec& block = c.problem.model.block(c.part.first_layer + layer);
     const AttentionElements own = attention_elements(c, block);
     if (c.shape.kernels == KernelSet::torch_modules) {
-      add_gathered(q, c, collect, party, own);
+      add_gathered(q, c, collect, party, own, runs + 1);
     } else if (c.shape.exchange == Exchange::ring) {
       add_ring(q, c, collect, party, own, times);
     } else {
@@ -132,15 +131,16 @@ void add_context_messages(StageQuantities& q, const MessageContext& c, const Col
 
 void add_expert_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
   if (c.candidate.ep * c.candidate.etp == 1) return;
+  const double times = forwards(c) + 1;
   for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {
     const auto& moe = c.problem.model.block(c.part.first_layer + layer).moe;
     if (!moe) continue;
     if (c.shape.kernels == KernelSet::torch_modules) {
-      add_torch_experts(q, c, collect, *moe);
+      add_torch_experts(q, c, collect, *moe, times);
     } else if (c.shape.te.gathers_tokens) {
-      add_gathered_rows(q, c, collect, routed(c, *moe));
+      add_gathered_rows(q, c, collect, routed(c, *moe), times);
     } else {
-      add_sent(q, c, collect, routed(c, *moe));
+      add_sent(q, c, collect, routed(c, *moe), times);
     }
   }
 }

@@ -65,22 +65,24 @@ const Effect& KeptProgram::block(Turn turn, bool keeps_input, const BlockSpec& b
       .effect;
 }
 
-const KeptProgram::Head& KeptProgram::head(const BlockSpec& last) {
+const KeptProgram::Head& KeptProgram::known(std::vector<std::unique_ptr<const KnownHead>>& heads,
+                                            const BlockSpec& last,
+                                            StepProgram::Head (StepProgram::*made)(const BlockSpec&)
+                                                const) {
   return found_or_made(
-             heads_, [&](const KnownHead& each) { return each.last == last; },
+             heads, [&](const KnownHead& each) { return each.last == last; },
              [&] {
-               return KnownHead{last, kept(program_->head(last))};
+               return KnownHead{last, kept((*program_.*made)(last))};
              })
       .head;
 }
 
+const KeptProgram::Head& KeptProgram::head(const BlockSpec& last) {
+  return known(heads_, last, &StepProgram::head);
+}
+
 const KeptProgram::Head& KeptProgram::head_in_two(const BlockSpec& last) {
-  return found_or_made(
-             heads_in_two_, [&](const KnownHead& each) { return each.last == last; },
-             [&] {
-               return KnownHead{last, kept(program_->head_in_two(last))};
-             })
-      .head;
+  return known(heads_in_two_, last, &StepProgram::head_in_two);
 }
 
 std::size_t KeptPrograms::Hash::operator()(const StepShape& s) const {

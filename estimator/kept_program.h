@@ -43,6 +43,8 @@ class KeptProgram {
 
   Effect kept(Script script) const;
   Head kept(const StepProgram::Head& head) const;
+  const Head& known(std::vector<std::unique_ptr<const KnownHead>>& heads, const BlockSpec& last,
+                    StepProgram::Head (StepProgram::*made)(const BlockSpec&) const);
 
   std::unique_ptr<const StepProgram> program_;
   Tensor boundary_;

@@ -40,6 +40,7 @@ struct Turn {
   std::int64_t freed = 0;  ///< bytes of queued buckets that go when its own are complete
   std::int64_t alike = 1;  ///< turns from this one on that look like it
 
+  bool is_backward() const { return kind == Kind::backward || kind == Kind::rebuild_and_backward; }
   bool looks_like(const Turn& other) const {
     const auto same = [](const UnitWindows* a, const UnitWindows* b) {
       return a == b || (a != nullptr && b != nullptr && *a == *b);
@@ -119,6 +120,13 @@ class StageRun {
   void look_ahead(std::vector<Turn>& turns, std::size_t gathered) const;
   std::size_t units_ahead(const std::vector<Turn>& turns, std::size_t from) const;
   void queue_buckets(int chunk, std::vector<Turn>& turns);
+  /// Bytes of queued buckets that go when the embedding's are complete, and that are left then.
+  struct QueueEnd {
+    std::int64_t freed = 0, left = 0;
+  };
+  QueueEnd queue_end() const {
+    return queue_ends_.empty() ? QueueEnd{} : queue_ends_[static_cast<std::size_t>(chunk_)];
+  }
   static void compare(std::vector<Turn>& turns);
 
   /// Whose parameters are gathered while the unit before these turns is at work.
@@ -149,7 +157,6 @@ class StageRun {
   void run_backward(const Effect& script, const UnitWindows* opens);
   /// `freed`: see Turn.
   void complete(const UnitWindows& own, std::int64_t freed = 0);
-  void end_queue();
   void complete_flat(const UnitWindows& own);
   void complete_queued(const UnitWindows& own, std::int64_t freed);
 
@@ -189,11 +196,7 @@ class StageRun {
   KeptProgram *program_, *later_program_, *staying_program_;
   std::vector<UnitWindows> windows_;
   std::vector<std::vector<Turn>> forward_, backward_;  ///< of each chunk
-  /// Bytes of queued buckets that go when the embedding's are complete, and that are left then.
-  struct QueueEnd {
-    std::int64_t freed = 0, left = 0;
-  };
-  std::vector<QueueEnd> queue_ends_;  ///< of each chunk's backward
+  std::vector<QueueEnd> queue_ends_;  ///< of each chunk's backward; empty: nothing queues
   Simulator simulator_;
   bool gathered_ahead_ = false;  ///< the coming unit's parameters are there
   std::int64_t buffered_ = 0;    ///< bytes of the buffer that a unit was gathered into

@@ -107,8 +107,7 @@ void StageRun::run_backward(const Effect& script, const UnitWindows* opens) {
 }
 
 void StageRun::take(const Turn& t) {
-  const bool backward =
-      t.kind == Turn::Kind::rebuild_and_backward || t.kind == Turn::Kind::backward;
+  const bool backward = t.is_backward();
   const bool forward = t.kind == Turn::Kind::forward_kept || t.kind == Turn::Kind::forward_dropped;
   const Pass pass = forward ? Pass::forward : Pass::backward;
   if (s_.sharding.ahead_elements > 0) {
@@ -162,7 +161,8 @@ void StageRun::forward(int chunk) {
   if (begins(chunk)) {
     const UnitWindows& unit = windows(s_.part.embedding_unit());
     enter(unit, next_of(turns), Pass::forward);
-    for (std::size_t i = 0; i < units_ahead(turns, 0); ++i) gather(*turns[i].own, Pass::forward);
+    const std::size_t ahead = units_ahead(turns, 0);
+    for (std::size_t i = 0; i < ahead; ++i) gather(*turns[i].own, Pass::forward);
     simulator_.run(program_->embedding());
     leave(unit);
   }
@@ -254,10 +254,10 @@ void StageRun::backward(int chunk) {
     run_backward(program_->embedding_backward(), &unit);
     if (s_.sharding.copies_out) leave(unit);
     release(unit);
-    complete(unit, queue_ends_.empty() ? 0 : queue_ends_[static_cast<std::size_t>(chunk)].freed);
+    complete(unit, queue_end().freed);
     drop(tensors().ids());
   }
-  end_queue();
+  drop(gradients(queue_end().left));
   for (const Turn& turn : backward_of(chunk)) {
     for (int i = 0; i < turn.holds; ++i) drop(program_->boundary());
   }

@@ -61,9 +61,7 @@ void StageRun::queue_buckets(int chunk, std::vector<Turn>& turns) {
   };
   if (ends(chunk)) push(windows(s_.part.head_unit()));
   for (Turn& turn : turns) {
-    const bool backward =
-        turn.kind == Turn::Kind::backward || turn.kind == Turn::Kind::rebuild_and_backward;
-    if (backward) turn.freed = push(*turn.own);
+    if (turn.is_backward()) turn.freed = push(*turn.own);
   }
   QueueEnd& end = queue_ends_.emplace_back();
   if (begins(chunk)) end.freed = push(windows(s_.part.embedding_unit()));
@@ -192,10 +190,6 @@ void StageRun::complete_queued(const UnitWindows& own, std::int64_t freed) {
     make(gradients(part));
     drop(gradients(part));
   }
-}
-
-void StageRun::end_queue() {
-  if (!queue_ends_.empty()) drop(gradients(queue_ends_[static_cast<std::size_t>(chunk_)].left));
 }
 
 void StageRun::complete(const UnitWindows& own, std::int64_t freed) {

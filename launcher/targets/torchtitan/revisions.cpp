@@ -17,10 +17,12 @@ bool since(Revision revision, const Candidate& c) {
 
 }  // namespace
 
-std::vector<Knob> revision_knobs() {
-  return {{kRevisionKnob, all_words<Revision>(),
-           "since when torchtitan's code is as the job's: units, norms, loss and experts"},
-          {kCompileKnob, all_words<Compiled>(), "what torch.compile is asked for"}};
+const std::vector<Knob>& revision_knobs() {
+  static const std::vector<Knob> kKnobs{
+      {kRevisionKnob, all_words<Revision>(),
+       "since when torchtitan's code is as the job's: units, norms, loss and experts"},
+      {kCompileKnob, all_words<Compiled>(), "what torch.compile is asked for"}};
+  return kKnobs;
 }
 
 /// Source: train.py @ e29b6b4d4 of 2024-06-12, which deletes them before the backward.

@@ -16,7 +16,7 @@ enum class Compiled { nothing, loss, blocks, all };
 constexpr const char* kRevisionKnob = "torchtitan";
 constexpr const char* kCompileKnob = "compile";
 
-std::vector<Knob> revision_knobs();
+const std::vector<Knob>& revision_knobs();
 
 /// The model gives logits in fp32, which the training loop holds until the next ones.
 bool holds_logits(const Candidate& candidate);

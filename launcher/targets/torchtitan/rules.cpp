@@ -1,7 +1,6 @@
 #include "launcher/targets/torchtitan/rules.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "launcher/targets/shared/activations.h"
 #include "launcher/targets/shared/dimensions.h"
@@ -242,7 +241,7 @@ const std::vector<Knob>& emitted_knobs() {
         {kFloat8Knob,
          {"tensorwise", "rowwise"},
          "what scales products in 8 bits have, where --precision fp8 asks for them"}};
-    for (Knob& each : revision_knobs()) knobs.push_back(std::move(each));
+    knobs.insert(knobs.end(), revision_knobs().begin(), revision_knobs().end());
     return knobs;
   }();
   return kKnobs;
