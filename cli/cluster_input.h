@@ -12,7 +12,7 @@ namespace planwright::cli {
 struct ClusterInput {
   ClusterSpec cluster;
   std::vector<std::string> links_from;  ///< where the cluster's links are from, one for each
-  bool here = false;  ///< they are in this host, so that a probe can run on them
+  bool here = false;                    ///< they are in this host, so that a probe can run on them
   std::vector<std::string> warnings;
 };
 

@@ -1,14 +1,12 @@
 #include "estimator/exchange_messages.h"
 
-#include "estimator/spec/recompute_plan.h"
-
 namespace planwright::estimator {
 namespace {
 
 /// Forwards of each block in a micro-batch, on average.
 double forwards(const MessageContext& c) {
   double blocks = static_cast<double>(c.part.layers);
-  for (const BackwardVisit& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
+  for (const BackwardVisit& visit : c.visits()) {
     if (visit.kind != BackwardVisit::Kind::backward) blocks += 1;
   }
   return blocks / static_cast<double>(c.part.layers);

@@ -5,7 +5,6 @@
 #include "estimator/exchange_messages.h"
 #include "estimator/parties.h"
 #include "estimator/spec/rank_grid.h"
-#include "estimator/spec/recompute_plan.h"
 
 namespace planwright::estimator {
 
@@ -55,7 +54,7 @@ TensorRounds tensor_rounds(const MessageContext& c) {
   for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {  // forward
     add(layer, BackwardVisit::Kind::rebuild);
   }
-  for (const BackwardVisit& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
+  for (const BackwardVisit& visit : c.visits()) {
     add(visit.layer, visit.kind);
   }
   rounds.operands = rounds.gathers;
@@ -127,7 +126,7 @@ InBuckets gathered(const MessageContext& c) {
   times.front() = c.part.first ? 1 : 0;
   times.back() = c.part.last ? 1 : 0;
   for (std::int64_t layer = 0; layer < c.part.layers; ++layer) unit(layer) += 1;
-  for (const auto& visit : backward_visits(c.candidate.recompute, c.part.layers)) {
+  for (const auto& visit : c.visits()) {
     unit(visit.layer) += 1;
   }
   InBuckets all;

@@ -3,6 +3,7 @@
 #include "estimator/quantities.h"
 #include "estimator/spec/flat_layout.h"
 #include "estimator/spec/model_part.h"
+#include "estimator/spec/recompute_plan.h"
 #include "estimator/step_shape.h"
 
 namespace planwright::estimator {
@@ -19,6 +20,11 @@ struct MessageContext {
   Transport transport = Transport::gloo;
   bool overlap = true;
   Sharding sharding{};
+
+  /// The turns of the stage's blocks in a micro-batch's backward.
+  std::vector<BackwardVisit> visits() const {
+    return backward_visits(candidate.recompute, part.layers, candidate.vpp);
+  }
 };
 
 /// Fills the stage's four lists of messages (docs/runtime.md): between tensor ranks and between

@@ -125,7 +125,8 @@ StageRow stage_row(const StageStep& step, KeptPrograms& programs) {
       row.postponed += block_weights_work(step.shape, block(layer));
     }
   }
-  for (const BackwardVisit& visit : backward_visits(step.recompute, step.part.layers)) {
+  for (const BackwardVisit& visit :
+       backward_visits(step.recompute, step.part.layers, step.chunks)) {
     if (visit.kind == BackwardVisit::Kind::backward) continue;
     const bool output = visit.kind == BackwardVisit::Kind::rebuild;
     row.recompute += block_rebuild_work(step.shape, block(visit.layer), output);

@@ -9,6 +9,7 @@
 
 #include "estimator/kept_program.h"
 #include "estimator/spec/pipeline.h"
+#include "estimator/spec/recompute_plan.h"
 #include "estimator/stage_script.h"
 #include "estimator/unit_windows.h"
 
@@ -94,8 +95,7 @@ class StageRun {
   const UnitWindows& windows_of_layer(std::int64_t layer) const {
     return windows(s_.part.block_unit(s_.part.first_layer + layer));
   }
-  std::int64_t chunk_layers(int chunk) const;
-  std::int64_t chunk_first(int chunk) const;
+  StageChunk chunk_of(int number) const { return stage_chunk(s_.part.layers, s_.chunks, number); }
   bool grown() const { return grown_[static_cast<std::size_t>(chunk_)]; }
   bool begins(int chunk) const { return s_.part.first && chunk == 0; }
   bool ends(int chunk) const { return s_.part.last && chunk == s_.chunks - 1; }

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "estimator/spec/recompute_plan.h"
 #include "estimator/stage_run.h"
 
 namespace planwright::estimator {
@@ -50,28 +49,15 @@ void StageRun::send_inputs(const InputCopies& inputs) {
   for (int i = 0; i < inputs.dropped; ++i) drop(program_->boundary());
 }
 
-/// Of all stages' chunks the first ones have a block more where they do not divide the model.
-std::int64_t StageRun::chunk_layers(int chunk) const {
-  if (s_.part.layers % s_.chunks == 0) return s_.part.layers / s_.chunks;
-  const std::int64_t all = s_.model.layers(), chunks = std::int64_t{s_.stages} * s_.chunks;
-  return all / chunks + (s_.stage + std::int64_t{chunk} * s_.stages < all % chunks ? 1 : 0);
-}
-
-std::int64_t StageRun::chunk_first(int chunk) const {
-  std::int64_t first = 0;
-  for (int before = 0; before < chunk; ++before) first += chunk_layers(before);
-  return first;
-}
-
 void StageRun::plan_forward(int chunk) {
-  const std::int64_t first = chunk_first(chunk);
+  const auto [first, layers] = chunk_of(chunk);
   std::vector<Turn>& turns = forward_.emplace_back();
-  for (const RecomputeSegment& segment : recompute_segments(s_.recompute, chunk_layers(chunk))) {
+  for (const RecomputeSegment& segment : recompute_segments(s_.recompute, layers)) {
     for (std::int64_t l = segment.first; l < segment.first + segment.count; ++l) {
       turns.push_back(turn(
           segment.recomputed ? Turn::Kind::forward_dropped : Turn::Kind::forward_kept, first + l));
       turns.back().keeps_input = !segment.recomputed || l == segment.first;
-      turns.back().inputs = copies_forward(l, chunk_layers(chunk));
+      turns.back().inputs = copies_forward(l, layers);
     }
   }
   link(turns, begins(chunk) ? units_ahead(turns, 0) : 0);
@@ -79,15 +65,15 @@ void StageRun::plan_forward(int chunk) {
 }
 
 void StageRun::plan_backward(int chunk) {
-  const std::int64_t first = chunk_first(chunk);
+  const auto [first, layers] = chunk_of(chunk);
   std::vector<Turn>& turns = backward_.emplace_back();
-  for (const BackwardVisit& visit : backward_visits(s_.recompute, chunk_layers(chunk))) {
+  for (const BackwardVisit& visit : backward_visits(s_.recompute, layers)) {
     using Kind = BackwardVisit::Kind;
     turns.push_back(turn(visit.kind == Kind::rebuild    ? Turn::Kind::rebuild
                          : visit.kind == Kind::backward ? Turn::Kind::backward
                                                         : Turn::Kind::rebuild_and_backward,
                          first + visit.layer));
-    turns.back().inputs = copies_backward(visit.layer, chunk_layers(chunk));
+    turns.back().inputs = copies_backward(visit.layer, layers);
     // Its input; and the gradient of its output, which is that of the input of the one before it.
     if (s_.sharding.holds_inputs) turns.back().holds = turns.size() == 1 ? 1 : 2;
   }
@@ -392,7 +378,7 @@ StageStep stage_step(const StepFacts& facts, int number, const ModelPart& part,
   const Candidate& c = facts.candidate;
   StepShape shape = facts.shape;
   if (shape.kernels == KernelSet::transformers) {
-    shape.dropped_blocks = recomputed_layers(c.recompute, part.layers);
+    shape.dropped_blocks = recomputed_layers(c.recompute, part.layers, c.vpp);
   }
   return {.model = facts.problem.model,
           .part = part,

@@ -24,13 +24,23 @@ bool is_recomputed(const Recompute& recompute, std::int64_t layer) {
 
 }  // namespace
 
+StageChunk stage_chunk(std::int64_t layers, int chunks, int number) {
+  const std::int64_t each = layers / chunks, longer = layers % chunks;
+  return {number * each + std::min<std::int64_t>(number, longer), each + (number < longer ? 1 : 0)};
+}
+
 bool recomputes_core(const Recompute& recompute) {
   return recompute.kind == RecomputeKind::selective;
 }
 
-std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t layers) {
+std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t layers, int chunks) {
   std::int64_t count = 0;
-  for (std::int64_t layer = 0; layer < layers; ++layer) count += is_recomputed(recompute, layer);
+  for (int number = 0; number < chunks; ++number) {
+    const std::int64_t in_chunk = stage_chunk(layers, chunks, number).layers;
+    for (std::int64_t layer = 0; layer < in_chunk; ++layer) {
+      count += is_recomputed(recompute, layer);
+    }
+  }
   return count;
 }
 
@@ -56,6 +66,19 @@ std::vector<BackwardVisit> backward_visits(const Recompute& recompute, std::int6
     for (std::int64_t l = last - 1; l >= segment->first; --l) visits.push_back({Kind::backward, l});
   }
   return visits;
+}
+
+std::vector<BackwardVisit> backward_visits(const Recompute& recompute, std::int64_t layers,
+                                           int chunks) {
+  std::vector<BackwardVisit> all;
+  for (int number = chunks - 1; number >= 0; --number) {
+    const StageChunk chunk = stage_chunk(layers, chunks, number);
+    for (BackwardVisit visit : backward_visits(recompute, chunk.layers)) {
+      visit.layer += chunk.first;
+      all.push_back(visit);
+    }
+  }
+  return all;
 }
 
 }  // namespace planwright

@@ -16,6 +16,16 @@ struct RecomputeSegment {
   bool operator==(const RecomputeSegment&) const = default;
 };
 
+/// A stage's blocks that follow each other in the model: all of them, or those of one virtual stage.
+struct StageChunk {
+  std::int64_t first = 0;  ///< within the stage
+  std::int64_t layers = 0;
+};
+
+/// The `number`-th of as many chunks as a stage of so many blocks is cut into. Where they do not
+/// divide a model, the first chunks of all stages have a block more, and so have those of each.
+StageChunk stage_chunk(std::int64_t layers, int chunks, int number);
+
 /// Whether every block makes its attention core again: what is between qkv and the projection.
 bool recomputes_core(const Recompute& recompute);
 
@@ -23,8 +33,9 @@ bool recomputes_core(const Recompute& recompute);
 /// every K-th block from the first on. first:K: the first K.
 std::vector<RecomputeSegment> recompute_segments(const Recompute& recompute, std::int64_t layers);
 
-/// How many of them are made again.
-std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t layers);
+/// How many of a stage's are made again. Each chunk counts its blocks by itself, as each is a
+/// module of its own.
+std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t layers, int chunks);
 
 /// One block's turn in backward.
 struct BackwardVisit {
@@ -38,6 +49,11 @@ struct BackwardVisit {
   bool operator==(const BackwardVisit&) const = default;
 };
 
+/// Of the blocks of one chunk.
 std::vector<BackwardVisit> backward_visits(const Recompute& recompute, std::int64_t layers);
+
+/// Of a stage's, from its last chunk to its first.
+std::vector<BackwardVisit> backward_visits(const Recompute& recompute, std::int64_t layers,
+                                           int chunks);
 
 }  // namespace planwright

@@ -310,5 +310,33 @@ TEST(MegatronMemory, WaitsLessWithInterleavedStages) {
   EXPECT_LT(bubble(), 0.4 * plain);
 }
 
+/// A block of each of three chunks is three of the stage: what is made again, and what tensor ranks
+/// gather meanwhile.
+TEST(MegatronMemory, RecomputesTheFirstBlocksOfEachVirtualStage) {
+  const Row row{Family::llama_70b, 2, 2, 1, 1, 4096, 0};
+  const Problem problem = problem_of(row, 4);
+  estimator::QuantityTable table(problem, targets::megatron::traits());
+  Candidate plain = candidate_of(row);
+  plain.recompute = {RecomputeKind::first, 3, {}};
+  Candidate interleaved = candidate_of(row);
+  interleaved.vpp = 3;
+  interleaved.schedule = Schedule::interleaved;
+  interleaved.recompute = {RecomputeKind::first, 1, {}};
+  const auto of_stage = table.quantify(plain).stages.front();
+  const auto of_chunks = table.quantify(interleaved).stages.front();
+  EXPECT_GT(of_chunks.recompute.matrix_flops, 0);
+  EXPECT_EQ(of_chunks.recompute.matrix_flops, of_stage.recompute.matrix_flops);
+  EXPECT_EQ(of_chunks.recompute.bytes, of_stage.recompute.bytes);
+  const auto gathered = [](const estimator::StageQuantities& stage) {
+    double bytes = 0;
+    for (const auto& each : stage.waited) {
+      if (each.collective == estimator::Collective::all_gather) bytes += each.bytes;
+    }
+    return bytes;
+  };
+  EXPECT_GT(gathered(of_chunks), 0);
+  EXPECT_EQ(gathered(of_chunks), gathered(of_stage));
+}
+
 }  // namespace
 }  // namespace planwright
