@@ -45,8 +45,9 @@ Var TeBlock::forward(const Var& x, const BlockSpec& share) const {
   return y;
 }
 
-/// attention.py, SelfAttention. Rotary positions leave tensors of their own; of three views of one
-/// tensor, cuDNN takes those that alternate head by head as they lie.
+/// attention.py, SelfAttention. Rotary positions leave tensors of their own, and so do norms of
+/// heads (--qk-layernorm), which take and keep copies; of three views of one tensor, cuDNN takes
+/// those that alternate head by head as they lie.
 Var TeBlock::attention(const Var& x, const BlockSpec& share) const {
   const std::int64_t queries = whole_ * share.heads * share.head_dim;
   const std::int64_t keys = whole_ * share.kv_heads * share.head_dim;
@@ -57,11 +58,15 @@ Var TeBlock::attention(const Var& x, const BlockSpec& share) const {
   std::vector<Var> parts = split(graph_, mixed, {queries, keys, keys});
   graph_.exit(qkv_linear);
   graph_.commit(qkv_linear, {});
-  const bool grouped = share.heads > share.kv_heads;
-  if (grouped) parts[0] = copy(graph_, parts[0]);
-  for (std::size_t i = 0; i < 2 && s_.rotary; ++i) parts[i] = te_rotate(graph_, parts[i]);
-  if (grouped && !s_.rotary) parts[1] = copy(graph_, parts[1]);
-  if (grouped || s_.rotary) parts[2] = copy(graph_, parts[2]);
+  const bool grouped = share.heads > share.kv_heads, normed = share.qk_norm;
+  if (grouped || normed) parts[0] = copy(graph_, parts[0]);
+  if (normed || (grouped && !s_.rotary)) parts[1] = copy(graph_, parts[1]);
+  for (const std::size_t i : {0U, 1U}) {
+    const std::int64_t heads = whole_ * (i == 0 ? share.heads : share.kv_heads);
+    if (normed) parts[i] = te_norm(graph_, parts[i], {share.norm, heads});
+    if (s_.rotary) parts[i] = te_rotate(graph_, parts[i]);
+  }
+  if (grouped || normed || s_.rotary) parts[2] = copy(graph_, parts[2]);
   const Var out = core_attention({.q = std::move(parts[0]),
                                   .k = std::move(parts[1]),
                                   .v = std::move(parts[2]),

@@ -109,6 +109,20 @@ TEST(TeProgram, KeepsNoScoresWithFusedAttention) {
 }
 
 /// Equation 2: what is between the products is divided, too.
+/// Norms of query and key heads keep what they take, which the product gives in one tensor with
+/// the value, and the deviation of each head; attention takes the value as a copy.
+TEST(TeProgram, KeepsWhatNormsOfHeadsTake) {
+  StepShape shape = shape_of();
+  shape.rotary = true;
+  BlockSpec block = llama_block();
+  const std::int64_t plain = state_of(shape, block);
+  block.qk_norm = true;
+  const std::int64_t heads = block.heads + block.kv_heads;
+  EXPECT_EQ(state_of(shape, block) - plain, kRows * heads * (2 * block.head_dim + 4));
+  shape.rotary = false;
+  EXPECT_EQ(state_of(shape, block) - plain, kRows * heads * (2 * block.head_dim + 4));
+}
+
 TEST(TeProgram, DividesAllWithSequenceParallelism) {
   StepShape shape = shape_of();
   const std::int64_t whole = state_of(shape, gpt_block());

@@ -334,8 +334,7 @@ TEST(MegatronTraits, RefuseWhatCanBeWrittenAndNotEstimated) {
        }},
       {"offload_supported", [](Problem&, Candidate& c) { c.offload.optimizer = true; }},
       {"estimates_optimizer",
-       [](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::sgd; }},
-      {"estimates_query_norms", [](Problem& p, Candidate&) { block_of(p).qk_norm = true; }}};
+       [](Problem& p, Candidate&) { p.workload.optimizer = OptimizerKind::sgd; }}};
   for (const auto& [name, change] : cases) {
     launcher::EmitRequest asked = request();
     change(asked.plan.problem, asked.plan.candidate);

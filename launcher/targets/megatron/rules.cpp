@@ -423,12 +423,7 @@ std::vector<Rule> estimable_layouts() {
          return p.model.any_block([&](const BlockSpec& b) { return b.kv_heads % c.tp != 0; });
        },
        "this version cannot estimate key/value heads that tp {tp} ranks have copies of",
-       "use a --tp that divides {kv_heads}", kProgram},
-      {"estimates_query_norms",
-       [](const Problem& p, const Candidate&) {
-         return p.model.any_block([](const BlockSpec& b) { return b.qk_norm; });
-       },
-       "this version cannot estimate normed queries and keys for target {target}", "", kProgram}};
+       "use a --tp that divides {kv_heads}", kProgram}};
 }
 
 }  // namespace planwright::targets::megatron
