@@ -1,23 +1,31 @@
 #include "estimator/spec/error.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <string_view>
 #include <utility>
+
+#include "estimator/spec/utf8.h"
 
 namespace planwright {
 namespace {
 
 /// What was given may be anything; a message stays one line and leaves the terminal as it is.
-std::string printable(const std::string& text) {
+std::string printable(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      out += c;
+  while (!text.empty()) {
+    const std::size_t length = std::max<std::size_t>(1, utf8_length(text));
+    const std::string_view character = text.substr(0, length);
+    text.remove_prefix(length);
+    if (is_printable(character)) {
+      out += character;
       continue;
     }
-    char escape[5];
-    std::snprintf(escape, sizeof escape, "\\x%02x", byte);
-    out += escape;
+    for (const char c : character) {
+      char escape[5];
+      std::snprintf(escape, sizeof escape, "\\x%02x", static_cast<unsigned char>(c));
+      out += escape;
+    }
   }
   return out;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "estimator/spec/utf8.h"
+
 namespace planwright::launcher {
 namespace {
 
@@ -30,22 +32,6 @@ std::size_t behind_escape(std::string_view line, std::size_t at) {
   }
   if (kind == '(' || kind == ')') return std::min(at + 3, line.size());  // character set
   return end;
-}
-
-/// How many bytes of UTF-8 begin `text`; 0 if none do.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  const std::uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const std::uint8_t second = byte(1);
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool no_character = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
-  return overlong || no_character ? 0 : length;
 }
 
 /// The rank in the digits at the end of `text`; nullopt if there are none or too many.
