@@ -15,6 +15,7 @@
 #include "cli/targets.h"
 #include "cli/verbs.h"
 #include "launcher/config_diff.h"
+#include "launcher/files.h"
 #include "launcher/missing_script.h"
 #include "launcher/other_plans.h"
 #include "launcher/shell.h"
@@ -119,6 +120,13 @@ launcher::EmitRequest emit_of_file(const Settings& settings, const Setting& file
           .user = launcher::load_plan_command(file.text)};
 }
 
+/// One that is there, or can be made.
+void require_folder(const Setting& out) {
+  const std::string some_file = (std::filesystem::path(out.text) / "file").string();
+  const std::string fault = launcher::unwritable(some_file);
+  if (!fault.empty()) refuse(out, fault);
+}
+
 launcher::EmitRequest read_request(const Settings& settings) {
   const Setting* file = settings.find(Table::candidate, "plan");
   launcher::EmitRequest request =
@@ -126,6 +134,7 @@ launcher::EmitRequest read_request(const Settings& settings) {
   request.folder = std::filesystem::current_path().string();
   const Setting* out = settings.find(Table::none, "out");
   request.out = out == nullptr ? kLaunchFolder : out->text;
+  if (out != nullptr) require_folder(*out);
   return request;
 }
 

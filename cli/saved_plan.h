@@ -7,9 +7,13 @@
 
 namespace planwright::cli {
 
-/// Writes the plan to the file that --save-plan names, for `emit --plan` and `probe --plan`. What
-/// is there already and says something else is left alone, and an InputError, as is a server's
-/// plan.
+/// Before anything is computed: an InputError unless a plan of the problem can be kept in the file
+/// that --save-plan names. It cannot where the path is no file's, where something else is there
+/// already, and of a server, which has no plan.
+void require_savable(const Setting& file, const Problem& problem);
+
+/// Writes the plan to that file, for `emit --plan` and `probe --plan`. Another plan that is there
+/// already is left alone, and an InputError.
 void save_plan(const Setting& file, const Problem& problem, const Candidate& candidate,
                const Console& console);
 

@@ -56,6 +56,16 @@ void remove_abandoned(const std::string& root) {
   }
 }
 
+/// The folder of a file, or what of the way to it is there.
+std::filesystem::path nearest_there(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  std::error_code error;
+  while (folder.has_relative_path() && !std::filesystem::exists(folder, error)) {
+    folder = folder.parent_path();
+  }
+  return folder;
+}
+
 }  // namespace
 
 WorkFolder::WorkFolder(const std::string& root) {
@@ -83,6 +93,26 @@ void write_file(const std::string& path, const std::string& text, int mode) {
       fail("write", path, errno);
   }
   if (fsync(file.get()) != 0 && errno != EINVAL) fail("write", path, errno);
+}
+
+std::string unwritable(const std::string& path) {
+  std::error_code error;
+  if (path.empty()) return "is no file's name";
+  if (path.ends_with('/') || std::filesystem::is_directory(path, error)) {
+    return "is a folder: name a file in it";
+  }
+  const std::filesystem::path folder = nearest_there(path);
+  if (!std::filesystem::is_directory(folder, error)) {
+    return "cannot be written: " + folder.string() + " is not a folder";
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return "cannot be written: nothing may be made in " + folder.string() + " (" + strerror(errno) +
+           ")";
+  }
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+    return "is there, and is no file";
+  }
+  return "";
 }
 
 void replace_file(const std::string& path, const std::string& text, int mode) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "launcher/unique_fd.h"
 
@@ -29,6 +30,13 @@ constexpr int kProgramMode = 0755;
 
 /// Writes a new file; a WorldError that names path and reason if it cannot be written whole.
 void write_file(const std::string& path, const std::string& text, int mode = kFileMode);
+
+/// What is said of a file that is there already and would be another one.
+constexpr std::string_view kOtherContent = "exists with other content, which would be lost";
+
+/// Why no file can be at `path`, as the end of a sentence about it; empty if one can, in a folder
+/// that may have to be made first. What stands there already is not looked into.
+std::string unwritable(const std::string& path);
 
 /// Replaces `path` in one step: readers see the old text or the new one, also after a crash.
 void replace_file(const std::string& path, const std::string& text, int mode = kFileMode);

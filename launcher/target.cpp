@@ -14,9 +14,7 @@ namespace fs = std::filesystem;
 
 bool holds_other_text(const EmittedFile& file) {
   std::error_code error;
-  if (!fs::exists(file.path, error)) return false;
-  if (!fs::is_regular_file(file.path, error)) return true;
-  return read_file(file.path) != file.text;
+  return fs::exists(file.path, error) && read_file(file.path) != file.text;
 }
 
 void make_folder_of(const std::string& path) {
@@ -40,9 +38,10 @@ Json to_json(const LaunchConfig& config) {
 
 void write_files(const LaunchConfig& config, bool force, const FilesFlag& flag) {
   for (const EmittedFile& file : config.files) {
+    const std::string fault = unwritable(file.path);
+    if (!fault.empty()) throw InputError({file.path, flag.key, file.path, fault, ""});
     if (force || !holds_other_text(file)) continue;
-    throw InputError({file.path, flag.key, file.path,
-                      "exists with other content, which would be lost", flag.instead});
+    throw InputError({file.path, flag.key, file.path, std::string(kOtherContent), flag.instead});
   }
   for (const EmittedFile& file : config.files) {
     make_folder_of(file.path);
