@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cli/print_table.h"
 
@@ -20,16 +21,42 @@ Bytes device_memory_for(const Problem& problem, Bytes wanted) {
       std::ceil(static_cast<double>(together.value) / (1 - headroom.fraction)))};
 }
 
+/// Each with what to do about it.
+std::string rules_text(const std::vector<BrokenRule>& rules) {
+  std::string text;
+  for (const BrokenRule& each : rules) {
+    text += fmt::format("{} {}: {}", text.empty() ? "" : "; and", each.name, reason_text(each));
+  }
+  return text;
+}
+
+/// With how many candidates break them.
+std::string most_frequent(const std::vector<std::pair<std::string, std::int64_t>>& rules) {
+  constexpr std::size_t kShown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, rules.size()); ++i) {
+    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", rules[i].first, rules[i].second);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string illegal_text(const search::Space& space) {
-  const auto most =
-      std::max_element(space.dropped.begin(), space.dropped.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  const BrokenRule& broken = space.examples.at(most->first);
-  return fmt::format("none of the {} is legal; rules that they break: {}; {}",
-                     counted(space.counted, "candidate"), counts_text(space.dropped),
-                     reason_text(broken));
+  const search::Refusal& refusal = space.refusal;
+  std::string text = fmt::format("none of the {} is legal", counted(space.counted, "candidate"));
+  if (space.counted == 1) text = "the one candidate is not legal";
+  if (!refusal.always.empty()) {
+    text += space.counted == 1 ? "; it breaks" : "; all of them break";
+    text += rules_text(refusal.always);
+    if (refusal.of_nearest.empty()) return text;
+    text += "; beside that";
+  } else {
+    text += "; no one rule refuses them all";
+  }
+  return fmt::format("{}, most break {}; the nearest to legal, {}, breaks{}", text,
+                     most_frequent(refusal.sometimes), describe(refusal.nearest),
+                     rules_text(refusal.of_nearest));
 }
 
 std::string nearest_miss_text(const search::Space& space, const search::Ranking& ranking,

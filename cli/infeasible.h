@@ -10,8 +10,8 @@
 /// The messages of exit code 3: what does not fit, by how much, and the smallest change that would.
 namespace planwright::cli {
 
-/// Of a space without a legal candidate: the rules that they break, the one that most of them break
-/// in full.
+/// Of a space without a legal candidate: the rules that all of them break, in full; else those that
+/// most of them break, and in full what the nearest to legal breaks.
 std::string illegal_text(const search::Space& space);
 
 /// By the model: the plan that is nearest to fitting, or the rules that no candidate meets. Empty

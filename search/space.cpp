@@ -289,6 +289,28 @@ void sort_out(const Problem& problem, const std::vector<Rule>& rules, Candidates
   }
 }
 
+/// One layout after the other: most of their candidates may be illegal, and need not be kept.
+template <class Visit>
+void for_each_layout(const Problem& problem, const TargetTraits& traits,
+                     const std::vector<Rule>& rules, const SpaceRequest& request,
+                     const Visit& visit) {
+  for (const Candidate& layout : expand_layout(problem, traits.axes, request)) {
+    Candidates all = expand_techniques({layout}, problem, traits.axes, rules, request);
+    for (const Knob& knob : traits.knobs) all = expand_knob(all, knob, request);
+    visit(std::move(all));
+  }
+}
+
+/// A second round, which only a space without a legal candidate needs.
+Refusal refusal_of(const Problem& problem, const TargetTraits& traits,
+                   const std::vector<Rule>& rules, const SpaceRequest& request) {
+  RefusalCount count(problem, rules);
+  for_each_layout(problem, traits, rules, request, [&](const Candidates& all) {
+    for (const Candidate& each : all) count.add(each);
+  });
+  return count.refusal();
+}
+
 }  // namespace
 
 Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceRequest& request) {
@@ -296,12 +318,9 @@ Space enumerate(const Problem& problem, const TargetTraits& traits, const SpaceR
   check_knobs(traits.knobs, request);
   const std::vector<Rule> rules = rules_for(traits);
   Space space;
-  // One layout after the other: most of their candidates may be illegal, and need not be kept.
-  for (const Candidate& layout : expand_layout(problem, traits.axes, request)) {
-    Candidates all = expand_techniques({layout}, problem, traits.axes, rules, request);
-    for (const Knob& knob : traits.knobs) all = expand_knob(all, knob, request);
-    sort_out(problem, rules, std::move(all), space);
-  }
+  for_each_layout(problem, traits, rules, request,
+                  [&](Candidates all) { sort_out(problem, rules, std::move(all), space); });
+  if (space.legal.empty()) space.refusal = refusal_of(problem, traits, rules, request);
   space.shares = step_shares(problem, space.legal);
   return space;
 }

@@ -10,6 +10,7 @@
 #include "estimator/spec/problem.h"
 #include "estimator/spec/rules.h"
 #include "estimator/spec/target_traits.h"
+#include "search/refusal.h"
 
 namespace planwright::search {
 
@@ -33,6 +34,7 @@ struct Space {
   std::map<std::string, std::int64_t> dropped;
   std::map<std::string, BrokenRule> examples;  ///< what the first one dropped by a rule breaks
   std::int64_t counted = 0;
+  Refusal refusal{};  ///< of a space without a legal candidate
   /// Where the global batch is not fixed: sequences of a step of each legal candidate, as a share
   /// of the longest step's. Empty where all steps are as long.
   std::vector<double> shares{};

@@ -110,11 +110,26 @@ Rule world_size_rule() {
           .source = ""};
 }
 
+/// No micro-batch mends that.
+Rule data_ranks_rule() {
+  return {.name = "dp_divides_global_batch",
+          .broken =
+              [](const Problem& problem, const Candidate& candidate) {
+                return candidate.dp >= 1 && problem.workload.global_batch % candidate.dp != 0;
+              },
+          .text = "a global batch of {global_batch} cannot be shared by dp {dp} alike",
+          .fix =
+              "use a dp that divides {global_batch} (more tp, pp or cp, or fewer --devices), or a "
+              "--global-batch that is a multiple of {dp}",
+          .source = ""};
+}
+
 Rule global_batch_rule() {
   return {.name = "global_batch_divides",
           .broken =
               [](const Problem& problem, const Candidate& candidate) {
                 if (candidate.micro_batch < 1 || candidate.dp < 1) return true;
+                if (problem.workload.global_batch % candidate.dp != 0) return false;  // said above
                 const std::int64_t at_once = std::int64_t{candidate.dp} * candidate.micro_batch;
                 return problem.workload.global_batch % at_once != 0;
               },
@@ -173,7 +188,8 @@ Rule positions_rule() {
 }  // namespace
 
 std::vector<Rule> shape_rules() {
-  return {world_size_rule(), global_batch_rule(), countable_rule(), positions_rule()};
+  return {world_size_rule(), data_ranks_rule(), global_batch_rule(), countable_rule(),
+          positions_rule()};
 }
 
 std::vector<Rule> rules_for(const TargetTraits& traits) {

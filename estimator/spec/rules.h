@@ -8,16 +8,16 @@
 
 namespace planwright {
 
-/// Those that hold whatever the target and its axes: `world_size`, `global_batch_divides`,
-/// `countable_bytes` and `seq_within_positions`, as below.
+/// Those that hold whatever the target and its axes: `world_size`, `dp_divides_global_batch`,
+/// `global_batch_divides`, `countable_bytes` and `seq_within_positions`, as below.
 std::vector<Rule> shape_rules();
 
-/// Every rule that a candidate of this target meets, in the order in which they are checked. First
-/// those that hold for all targets: each axis has a value that the target supports
-/// (`zero_supported`, `recompute_supported` …) and each knob too (`knobs_supported`), the ranks are
-/// as many as the devices (`world_size`), the global batch is whole micro-batches on every data
-/// rank (`global_batch_divides`) whose bytes can be counted (`countable_bytes`), and the sequence
-/// is within learned positions (`seq_within_positions`). Then the target's own.
+/// Every rule that a candidate of this target meets, as they are checked. Each may be asked of any
+/// candidate whose degrees and batches are at least 1. First those of all targets: an axis has a
+/// value that is supported (`zero_supported` …), and each knob (`knobs_supported`), the ranks are
+/// the devices (`world_size`), all data ranks get as much of the global batch
+/// (`dp_divides_global_batch`) in whole micro-batches (`global_batch_divides`) of countable bytes
+/// (`countable_bytes`), within learned positions (`seq_within_positions`). Then the target's own.
 std::vector<Rule> rules_for(const TargetTraits& traits);
 
 /// The first of `rules` that `candidate` breaks, or null.

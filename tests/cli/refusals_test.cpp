@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -134,6 +135,53 @@ TEST(Refusals, NameTheRuleAndAFix) {
   }
   EXPECT_GE(count, 100);
   testing::expect_golden("refusals", all);
+}
+
+/// Degrees and batches that nothing divides, two of each axis in turn.
+std::vector<Candidate> strange_candidates(const Candidate& base) {
+  std::vector<Candidate> all{base};
+  const auto vary = [&](auto field, const auto& values) {
+    const std::vector<Candidate> before = all;
+    for (const Candidate& each : before) {
+      for (const auto& value : values) {
+        all.push_back(each);
+        all.back().*field = value;
+      }
+    }
+  };
+  using Numbers = std::vector<int>;
+  vary(&Candidate::tp, Numbers{64});
+  vary(&Candidate::pp, Numbers{7, 200});
+  vary(&Candidate::vpp, Numbers{5});
+  vary(&Candidate::ep, Numbers{6});
+  vary(&Candidate::etp, Numbers{5});
+  vary(&Candidate::dp, Numbers{9});
+  vary(&Candidate::hsdp, Numbers{4});
+  vary(&Candidate::micro_batch, Numbers{11});
+  vary(&Candidate::recompute,
+       std::vector<Recompute>{parse_recompute("full", "", ""), parse_recompute("chunk:3", "", ""),
+                              parse_recompute("first:500", "", "")});
+  return all;
+}
+
+TEST(Rules, MayBeAskedOfAnyCandidateWhateverElseItBreaks) {
+  std::size_t broken = 0;
+  for (const std::string& target : target_names()) {
+    if (target == kCommandTarget) continue;
+    for (const char* model : {"llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "mamba-2.8b",
+                              "gemma-2-9b", "bloom-7b1", "opt-13b", "gpt2"}) {
+      const std::string flags = std::string("--model ") + model + " --seq 1000";
+      const CommandLine line = read_command_line(kVerb, arguments_of(target, flags));
+      const OneCandidate one = read_one_candidate(line.settings);
+      const std::vector<Rule> rules = rules_for(one.input.traits());
+      for (const Candidate& each : strange_candidates(one.candidate)) {
+        broken += static_cast<std::size_t>(
+            std::count_if(rules.begin(), rules.end(),
+                          [&](const Rule& rule) { return rule.broken(one.input.problem, each); }));
+      }
+    }
+  }
+  EXPECT_GT(broken, 0u);
 }
 
 }  // namespace

@@ -53,6 +53,10 @@ TEST(BrokenRule, SaysWhatIsWrongAndWhatToDoAboutIt) {
       {"world_size", [](Problem&, Candidate& c) { c.dp = 0; },
        "tp 1 x pp 1 x cp 1 x dp 0 is 0 ranks, and there are 4 devices",
        "use degrees whose product is the devices, or another --devices"},
+      {"dp_divides_global_batch", [](Problem& p, Candidate&) { p.workload.global_batch = 2; },
+       "a global batch of 2 cannot be shared by dp 4 alike",
+       "use a dp that divides 2 (more tp, pp or cp, or fewer --devices), or a --global-batch that "
+       "is a multiple of 4"},
       {"global_batch_divides", [](Problem&, Candidate& c) { c.micro_batch = 3; },
        "a global batch of 8 is not a whole number of micro-batches: dp 4 x micro-batch 3 does not "
        "divide it",

@@ -117,7 +117,7 @@ TEST(Space, AGlobalBatchThatTheRanksDoNotDivideIsCountedOnceForEachPlan) {
   const Space space = enumerate(problem, fake_traits(), {});
   EXPECT_TRUE(space.legal.empty());
   EXPECT_EQ(space.counted, 4);
-  EXPECT_EQ(space.dropped.at("global_batch_divides"), 4);
+  EXPECT_EQ(space.dropped.at("dp_divides_global_batch"), 4);
 }
 
 /// tp, pp, vpp, cp, ep and etp, at zero 0 and one micro-batch.

@@ -52,7 +52,7 @@ std::vector<Rule> tensor_rules() {
       {"tp_divides_kv_heads",
        [](const Problem& p, const Candidate& c) {
          return p.model.any_block([&](const BlockSpec& b) {
-           const bool copies = replicates_kv_heads(p) && c.tp % b.kv_heads == 0;
+           const bool copies = replicates_kv_heads(p) && b.kv_heads > 0 && c.tp % b.kv_heads == 0;
            return b.kv_heads % c.tp != 0 && !copies;
          });
        },
