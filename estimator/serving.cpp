@@ -88,7 +88,7 @@ std::vector<Rule> serving_rules() {
 /// The axes of training have no meaning here, and nothing is sharded among replicas.
 TargetTraits serving_traits() {
   TargetTraits traits;
-  traits.name = "a server";
+  traits.name = "an inference, under any target,";
   traits.axes.tp =
       traits.axes.pp = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 64};
   traits.axes.attention = {AttentionKernel::flash};
@@ -350,7 +350,9 @@ Estimate estimate_serving(const Problem& problem, const Candidate& given,
                           const Calibration& calibration) {
   const TargetTraits traits = serving_traits();
   const Candidate c = as_served(problem, given);
-  if (const auto broken = broken_rule(problem, traits, c)) {
+  Problem served = problem;
+  served.target = traits.name;  // what a refusal names: of training the target may well have it
+  if (const auto broken = broken_rule(served, traits, c)) {
     return invalid_estimate(problem, *broken, calibration);
   }
   const std::vector<Stage> stages = make_stages(problem, c);

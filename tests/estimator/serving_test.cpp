@@ -268,6 +268,14 @@ TEST(Serving, AnEncoderIsNotServed) {
   EXPECT_NE(estimate.reason.find("decodes nothing"), std::string::npos) << estimate.reason;
 }
 
+TEST(Serving, IsTheReasonWhyWhatTrainsIsRefused) {
+  Served sharded("llama-3.1-8b", 1, 4096, 1);
+  sharded.problem.target = "a target that shards";
+  sharded.candidate.zero = 3;
+  EXPECT_EQ(sharded.estimate().reason,
+            "an inference, under any target, does not support zero 3; use zero 0");
+}
+
 TEST(Serving, IllegalCutsAreNamed) {
   EXPECT_NE(Served("qwen2.5-7b", 3, 4096, 1).estimate().reason.find("28 heads"), std::string::npos);
   Served replicas("llama-3.1-8b", 1, 4096, 3);

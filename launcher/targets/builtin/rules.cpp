@@ -153,7 +153,9 @@ std::vector<Rule> workload_rules() {
   return {
       {"trains",
        [](const Problem& p, const Candidate&) { return p.workload.job == Job::inference; },
-       "the built-in runtime trains and does nothing else", "use --job pretrain, finetune or lora",
+       "the built-in runtime trains, and the job is inference",
+       "use --job pretrain, finetune or lora; an inference is for the verb estimate, under any "
+       "target",
        kRuntime},
       {"frozen_as_stored",
        [](const Problem& p, const Candidate&) { return p.workload.job == Job::qlora; },

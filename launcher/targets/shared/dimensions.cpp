@@ -23,11 +23,12 @@ bool holds(const std::vector<T>& values, T value) {
 }  // namespace
 
 Rule trains_only(const std::string& source) {
-  return {"trains",
-          [](const Problem& p, const Candidate&) { return p.workload.job == Job::inference; },
-          "target {target} trains, and the job is inference",
-          "use --job pretrain or finetune; no launch file of an inference server is written yet",
-          source};
+  return {
+      "trains", [](const Problem& p, const Candidate&) { return p.workload.job == Job::inference; },
+      "target {target} trains, and the job is inference",
+      "use --job pretrain or finetune; an inference is for the verb estimate, under any target: no "
+      "launch file of a server is written yet",
+      source};
 }
 
 Rule one_stage(const std::string& source) {
