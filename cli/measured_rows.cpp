@@ -8,9 +8,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cli/row_contradictions.h"
 #include "cli/setting.h"
 #include "estimator/csv.h"
 #include "estimator/spec/text_file.h"
+#include "estimator/spec/utf8.h"
 
 namespace planwright::cli {
 namespace {
@@ -21,7 +23,11 @@ constexpr std::int64_t kMostCount = 1'000'000'000'000;
 /// The rule that a filled cell breaks; empty if it breaks none.
 using CellRule = std::string (*)(const std::string& text);
 
-std::string any_text(const std::string&) { return ""; }
+std::string no_rule(const std::string&) { return ""; }
+
+std::string any_text(const std::string& text) {
+  return is_printable(text) ? "" : "must be of printable characters in UTF-8";
+}
 
 template <std::int64_t kLeast, std::int64_t kMost = kMostCount>
 std::string whole(const std::string& text) {
@@ -41,9 +47,14 @@ std::optional<double> parsed(const std::string& text) {
   return is_number ? std::optional(value) : std::nullopt;
 }
 
+/// Far more than anybody has of what such columns count.
+constexpr std::int64_t kMostFigure = 1'000'000'000;
+
+template <std::int64_t kMost = kMostFigure>
 std::string positive(const std::string& text) {
   const auto value = parsed(text);
   if (!value) return "must be a number";
+  if (*value > static_cast<double>(kMost)) return fmt::format("must be at most {}", kMost);
   return *value > 0 ? "" : "must be above 0";
 }
 
@@ -59,6 +70,7 @@ struct ColumnRule {
 
 constexpr CellRule kSize = whole<1>;
 constexpr CellRule kCount = whole<0>;
+constexpr CellRule kGigabytes = positive<1'000'000>;
 constexpr CellRule kFlag = whole<0, 1>;
 /// The ranks of four degrees are an int64, and so are their micro-batches.
 constexpr CellRule kDegree = whole<1, 32768>;
@@ -69,7 +81,7 @@ constexpr ColumnRule kColumns[] = {
     {"source", any_text},
     {"source_version", any_text},
     {"model", any_text},
-    {"params_b", positive},
+    {"params_b", positive<>},
     {"layers", kSize},
     {"hidden", kSize},
     {"heads", kSize},
@@ -82,7 +94,7 @@ constexpr ColumnRule kColumns[] = {
     {"act", any_text},
     {"seq_len", kSize},
     {"gpu", any_text},
-    {"gpu_mem_gb", positive},
+    {"gpu_mem_gb", kGigabytes},
     {"n_gpus", kBatch},
     {"gpus_per_node", kBatch},
     {"interconnect", any_text},
@@ -111,15 +123,15 @@ constexpr ColumnRule kColumns[] = {
     {"flash", kFlag},
     {"compile", kFlag},
     {"kernels", any_text},
-    {"peak_mem_gib", positive},
+    {"peak_mem_gib", kGigabytes},
     {"mem_kind", one_word<MemoryKind>},
     {"peak_of", one_word<PeakOf>},
-    {"tokens_s_gpu", positive},
-    {"tflops_gpu", positive},
-    {"mfu", positive},
-    {"step_time_s", positive},
+    {"tokens_s_gpu", positive<>},
+    {"tflops_gpu", positive<>},
+    {"mfu", positive<1>},
+    {"step_time_s", positive<>},
     {"outcome", one_word<RowOutcome>},
-    {"notes", any_text},
+    {"notes", no_rule},
 };
 
 const ColumnRule* find_column(std::string_view name) {
@@ -175,11 +187,18 @@ MeasuredRow read_row(const estimator::CsvRecord& record,
     const std::string& cell = record.cells[i];
     if (cell.empty()) continue;
     const std::string broken = columns[i]->rule(cell);
-    if (!broken.empty()) fail(fmt::format("{}, {}", place, columns[i]->name), cell, broken);
+    if (!broken.empty()) {
+      fail(fmt::format("{}, {}", place, columns[i]->name), cell, broken);
+      continue;
+    }
     if (columns[i]->name == kIdColumn) row.id = cell;
     row.set(columns[i]->name, cell);
   }
   if (row.id.empty()) fail(place, "", "has no id");
+  if (!row.fault.empty()) return row;
+  if (const auto cell = contradiction(row)) {
+    fail(fmt::format("{}, {}", place, cell->column), row.text(cell->column), cell->rule);
+  }
   return row;
 }
 
@@ -283,6 +302,7 @@ std::vector<MeasuredRow> read_measured_rows(const std::string& path) {
 }
 
 std::vector<MeasuredRow> measured_rows_of(std::string_view text, const std::string& path) {
+  if (text.find('\0') != std::string_view::npos) refuse({"", path, ""}, "is not a text");
   const std::vector<estimator::CsvRecord> records = estimator::csv_records(without_mark(text));
   if (records.empty()) refuse({"", path, ""}, "is empty: its first line must name the columns");
   const auto columns = read_header(records.front(), path);

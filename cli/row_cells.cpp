@@ -18,9 +18,16 @@ RowCells::RowCells(const MeasuredRow& row, std::string target) : row_(row) {
   speaks_.push_back(std::move(target));
 }
 
+std::optional<std::string> RowCells::default_of(std::string_view what) const {
+  return default_cell(speaks_, what, [&](std::string_view column) { return row_.text(column); });
+}
+
+bool RowCells::knows(std::string_view column) const {
+  return row_.says(column) || default_of(column);
+}
+
 std::optional<Setting> RowCells::usual(std::string_view what) {
-  const auto value =
-      default_cell(speaks_, what, [&](std::string_view column) { return row_.text(column); });
+  const auto value = default_of(what);
   if (!value) return std::nullopt;
   assume(fmt::format("{} {}", what, *value));
   return Setting{*value, "", std::string(what)};

@@ -21,6 +21,8 @@ class RowCells {
 
   const MeasuredRow& row() const { return row_; }
 
+  /// Whether there is a cell or a default; nothing is assumed.
+  bool knows(std::string_view column) const;
   /// The cell, else the target's default, which is then assumed; nothing if there is neither.
   std::optional<Setting> setting(std::string_view column);
   /// The target's default, whatever a cell says, or of what no column is of; assumed if there is
@@ -35,6 +37,8 @@ class RowCells {
   const std::vector<std::string>& assumed() const { return assumed_; }
 
  private:
+  std::optional<std::string> default_of(std::string_view what) const;
+
   const MeasuredRow& row_;
   std::vector<std::string> speaks_;  ///< dialects of the framework, and the target that it is
   std::vector<std::string> assumed_;

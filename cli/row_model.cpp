@@ -55,6 +55,27 @@ const ModelSpec* preset_of(const std::string& name) {
   return found == models.end() ? nullptr : &found->model;
 }
 
+/// Of the presets the name that is most like this one; empty if none is.
+std::string nearest_model(const std::string& name) {
+  std::vector<std::string> plain_names;
+  for (const NamedModel& each : named_models()) plain_names.push_back(each.plain_name);
+  const std::string nearest = nearest_word(plain(name), plain_names);
+  const auto at = std::find(plain_names.begin(), plain_names.end(), nearest) - plain_names.begin();
+  return nearest.empty() ? "" : named_models()[static_cast<std::size_t>(at)].model.name;
+}
+
+/// Without a name that is known every size must be.
+void require_known_or_described(const RowCells& cells) {
+  const std::string& name = cells.row().text("model");
+  if (name.empty() || preset_of(name) != nullptr) return;
+  for (const char* column : {"layers", "hidden", "heads", "vocab"}) {
+    if (cells.knows(column)) continue;
+    throw InputError({"", "", "",
+                      fmt::format("missing column: {}, and no model is known as {}", column, name),
+                      nearest_model(name)});
+  }
+}
+
 /// Whether a block has every integer that the row gives of it.
 bool agrees(const MeasuredRow& row, const ModelSpec& model) {
   const BlockSpec& block = model.block(model.layers() - 1);
@@ -182,6 +203,7 @@ ModelSpec from_cells(RowCells& cells) {
 
 ModelSpec model_of(RowCells& cells) {
   if (auto known = from_preset(cells)) return *std::move(known);
+  require_known_or_described(cells);
   return from_cells(cells);
 }
 

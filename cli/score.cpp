@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -26,10 +28,17 @@ std::vector<MeasuredRow> read_rows(const std::string& path, const Console& conso
   return rows;
 }
 
+bool any_can_be_read(const std::vector<MeasuredRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const MeasuredRow& row) { return row.fault.empty(); });
+}
+
 RowLessons read_lessons(const Settings& settings, const Console& console) {
   const Setting* other = settings.find(Table::none, "calibrate-on");
   if (other == nullptr) return {};
-  return learn_from(read_rows(other->text, console));
+  const std::vector<MeasuredRow> rows = read_rows(other->text, console);
+  if (!any_can_be_read(rows)) refuse(*other, "has no row that can be read");
+  return learn_from(rows);
 }
 
 }  // namespace
@@ -50,7 +59,9 @@ int run_score(const Arguments& arguments) {
     console.print_json(score_json(scores.back()));
   }
   if (!console.json()) console.print(score_text(scores, console.result_paint()));
-  return kExitDone;
+  if (rows.empty() || any_can_be_read(rows)) return kExitDone;
+  console.failure(fmt::format("{}: none of the rows can be read", line.words.front()));
+  return kExitWrongInput;
 }
 
 }  // namespace planwright::cli

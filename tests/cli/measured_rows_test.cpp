@@ -74,8 +74,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadHeader{"WithoutId", "model,tp\nx,1\n", "rows.csv: id: is a column that such a table"},
         BadHeader{"Unknown", "id,tpp\na,1\n", "rows.csv: column = tpp: is not a column"},
         BadHeader{"Nearest", "id,micro_batc\na,1\n", "did you mean micro_batch?"},
+        BadHeader{"Escape", "id,\x1b[31m\xff\na,1\n", "rows.csv: column = \\x1b[31m\\xff: is not"},
         BadHeader{"Twice", "id,tp,tp\na,1,1\n", "rows.csv: column = tp: is there twice"}),
     [](const auto& each) { return each.param.name; });
+
+TEST(MeasuredRows, AreNotReadFromWhatIsNoText) {
+  const std::string binary("id\na\0b\n", 7);
+  EXPECT_EQ(std::string(InputError(fault_of([&] { rows_of(binary); })).what()),
+            "rows.csv: is not a text");
+}
 
 struct Malformed {
   const char* name;
@@ -125,8 +132,37 @@ INSTANTIATE_TEST_SUITE_P(
         Malformed{"Kind", "mem_kind", "a,vram",
                   ", mem_kind = vram: must be one of allocated, reserved, nvidia-smi or unknown"},
         Malformed{"Outcome", "outcome", "a,OOM", ", outcome = OOM: must be one of ok or oom"},
+        Malformed{"EndlessPeak", "peak_mem_gib", "a,9e99",
+                  ", peak_mem_gib = 9e99: must be at most 1000000"},
+        Malformed{"EndlessStep", "step_time_s", "a,1e300",
+                  ", step_time_s = 1e300: must be at most 1000000000"},
+        Malformed{"Percent", "mfu", "a,45", ", mfu = 45: must be at most 1"},
+        Malformed{"Escape", "source", "a,x\x1b[31m",
+                  ", source = x\\x1b[31m: must be of printable characters in UTF-8"},
+        Malformed{"NoUtf8", "model", "a,x\x9b",
+                  ", model = x\\x9b: must be of printable characters in UTF-8"},
+        Malformed{"OtherMemory", "gpu,gpu_mem_gb", "a,A100-80GB,40",
+                  ", gpu_mem_gb = 40: is not the memory of gpu A100-80GB, which has 80"},
+        Malformed{"NeitherMemory", "gpu,gpu_mem_gb", "a,A100,48",
+                  ", gpu_mem_gb = 48: is not the memory of gpu A100, which has 40 or 80"},
+        Malformed{"PeakAboveMemory", "gpu,peak_mem_gib,outcome", "a,A100-80GB,200,ok",
+                  ", peak_mem_gib = 200: is more than the device has, 80"},
+        Malformed{"MoreKeysThanHeads", "heads,kv_heads", "a,8,9",
+                  ", kv_heads = 9: is more than heads 8"},
+        Malformed{"MoreChosenThanExperts", "experts,topk", "a,8,9",
+                  ", topk = 9: is more than experts 8"},
         Malformed{"FirstOfTwo", "tp,pp", "a,x,y", ", tp = x: must be a whole number"}),
     [](const auto& each) { return each.param.name; });
+
+TEST(MeasuredRows, MayGiveADevicesMemoryInEitherUnitOrAsADriverDoes) {
+  for (const char* cells : {"A100-80GB,80,", "A100-80GB,85.9,", "A100-80GB,74.5,", "T4,14.6,",
+                            "A100,40,", "M2 Max,32,", "no such device,3,", ",24,"}) {
+    const auto rows = rows_of(std::string("id,gpu,gpu_mem_gb,peak_mem_gib\na,") + cells + "\n");
+    EXPECT_EQ(rows.front().fault, "") << cells;
+  }
+  EXPECT_EQ(rows_of("id,gpu,peak_mem_gib,outcome\na,T4,99,oom\n").front().fault, "")
+      << "what it would have taken";
+}
 
 TEST(MeasuredRows, WithAnIdThatIsTakenAreMalformed) {
   const auto rows = rows_of("id,tp\na,1\na,2\n");

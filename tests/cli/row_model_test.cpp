@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "rows.h"
+#include "tests/support/fault.h"
 
 /// What model a row is of.
 namespace planwright::testing {
@@ -99,6 +100,17 @@ TEST(RowModel, HasExpertsOfTheWidthOfItsMlp) {
   EXPECT_EQ(moe->experts, 8);
   EXPECT_EQ(moe->top_k, 2);
   EXPECT_EQ(moe->ffn, 11008);
+}
+
+TEST(RowModel, OfANameThatIsNotKnownSaysSoWithTheNearest) {
+  const Cells nothing{{"layers", ""}, {"hidden", ""}, {"heads", ""}, {"vocab", ""}};
+  Cells misspelt = nothing;
+  misspelt["model"] = "Lama-2-7b";
+  EXPECT_EQ(std::string(InputError(fault_of([&] { problem_with(misspelt); })).what()),
+            "missing column: layers, and no model is known as Lama-2-7b; did you mean llama-2-7b?");
+  Cells unnamed = nothing;
+  unnamed["model"] = "";
+  EXPECT_EQ(fault_of([&] { problem_with(unnamed); }).rule, "missing column: layers");
 }
 
 }  // namespace

@@ -110,6 +110,19 @@ TEST_F(ScoreProcess, SkipsWhatItCannotAnswerAndSaysWhy) {
   EXPECT_TRUE(broken["peak_allocated_bytes"].is_null());
 }
 
+TEST_F(ScoreProcess, FailsWhereNoRowCanBeRead) {
+  const std::string broken = row("broken", "fsdp,bf16,3,two,full,none,20,allocated,ok");
+  folder_.put("broken.csv", kHeader + broken);
+  const CommandResult result = run("score broken.csv --json");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(json_lines(result.out).size(), 1u);
+  EXPECT_NE(result.err.find("broken.csv: none of the rows can be read"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(run("score rows.csv --calibrate-on broken.csv").code, 2);
+  folder_.put("skipped.csv", kHeader + row("skipped", "fsdp,bf16,3,,full,none,20,allocated,ok"));
+  EXPECT_EQ(run("score skipped.csv").code, 0) << "what a source does not say is no mistake";
+}
+
 TEST_F(ScoreProcess, SkipsWhatThisVersionDoesNotPlanFor) {
   const Json json = scored("score rows.csv").at("unplanned");
   EXPECT_EQ(json["status"], "skipped");
