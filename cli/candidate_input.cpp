@@ -1,8 +1,9 @@
 #include "cli/candidate_input.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 namespace planwright::cli {
@@ -102,23 +103,56 @@ std::vector<std::string> split_at_bars(const std::string& text) {
   return parts;
 }
 
+[[noreturn]] void refuse_knob(const Setting& setting, const std::string& unknown,
+                              const TargetTraits& traits) {
+  std::vector<std::string> names;
+  for (const Knob& knob : traits.knobs) names.push_back(knob.name);
+  const std::string known =
+      names.empty() ? "has none" : fmt::format("has {}", fmt::join(names, ", "));
+  refuse(
+      setting,
+      fmt::format("has {}, which is not a knob of target {}: that {}", unknown, traits.name, known),
+      nearest_word(unknown, names));
+}
+
+const Knob* find_knob(const std::vector<Knob>& knobs, const std::string& name) {
+  const auto found =
+      std::find_if(knobs.begin(), knobs.end(), [&](const Knob& knob) { return knob.name == name; });
+  return found == knobs.end() ? nullptr : &*found;
+}
+
 /// In the order of the target's traits, and only what differs from the default.
-void read_knobs(const Settings& settings, const std::vector<Knob>& knobs, Candidate& candidate) {
+void read_knobs(const Settings& settings, const TargetTraits& traits, Candidate& candidate) {
   const Setting* setting = settings.find(Table::candidate, "knobs");
   if (setting == nullptr) return;
-  auto given = parse_pairs(*setting);
-  std::vector<std::string> names;
-  for (const Knob& knob : knobs) {
-    names.push_back(knob.name);
-    const auto found = given.find(knob.name);
-    if (found == given.end()) continue;
-    if (found->second != knob.values.front()) candidate.knobs.emplace_back(*found);
-    given.erase(found);
+  const auto given = parse_pairs(*setting);
+  for (const auto& [name, value] : given) {
+    if (find_knob(traits.knobs, name) == nullptr) refuse_knob(*setting, name, traits);
   }
-  if (given.empty()) return;
-  const std::string& unknown = given.begin()->first;
-  refuse(*setting, fmt::format("has {}, which is not a knob of the target", unknown),
-         nearest_word(unknown, names));
+  for (const Knob& knob : traits.knobs) {
+    const auto found = given.find(knob.name);
+    if (found == given.end() || found->second == knob.values.front()) continue;
+    candidate.knobs.emplace_back(*found);
+  }
+}
+
+/// Of each knob some values, which the target must have.
+std::map<std::string, std::vector<std::string>> read_knob_lists(const Setting& setting,
+                                                                const TargetTraits& traits) {
+  std::map<std::string, std::vector<std::string>> lists;
+  for (const auto& [name, values] : parse_pairs(setting)) {
+    const Knob* knob = find_knob(traits.knobs, name);
+    if (knob == nullptr) refuse_knob(setting, name, traits);
+    for (const std::string& value : lists[name] = split_at_bars(values)) {
+      if (std::find(knob->values.begin(), knob->values.end(), value) != knob->values.end())
+        continue;
+      refuse(
+          setting,
+          fmt::format("has {}={}, which must be one of {}", name, value, join_words(knob->values)),
+          nearest_word(value, knob->values, name + "=", ""));
+    }
+  }
+  return lists;
 }
 
 }  // namespace
@@ -132,7 +166,7 @@ Candidate read_candidate(const Settings& settings, int devices, const TargetTrai
   if (settings.find(Table::candidate, "sp") == nullptr) {
     candidate.sp = traits.axes.sp_with_tp && candidate.tp > 1;
   }
-  read_knobs(settings, traits.knobs, candidate);
+  read_knobs(settings, traits, candidate);
   const double split = 1.0 * candidate.tp * candidate.pp * candidate.cp;
   require_countable(settings, Table::candidate, split * candidate.dp);
   if (settings.find(Table::candidate, "dp") == nullptr) {
@@ -141,7 +175,7 @@ Candidate read_candidate(const Settings& settings, int devices, const TargetTrai
   return candidate;
 }
 
-search::SpaceRequest read_space(const Settings& settings) {
+search::SpaceRequest read_space(const Settings& settings, const TargetTraits& traits) {
   search::SpaceRequest request;
   read_axes(request, [&](std::string_view axis, auto& values, auto parse) {
     read_values(settings, axis, values, parse);
@@ -155,9 +189,7 @@ search::SpaceRequest read_space(const Settings& settings) {
     if (!places.empty() && offload != Offload{}) offload.to = places.front();
   }
   if (const Setting* knobs = space_setting(settings, "knobs")) {
-    for (const auto& [name, values] : parse_pairs(*knobs)) {
-      request.knobs[name] = split_at_bars(values);
-    }
+    request.knobs = read_knob_lists(*knobs, traits);
   }
   require_countable(
       settings, Table::space,

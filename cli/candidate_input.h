@@ -15,7 +15,7 @@ namespace planwright::cli {
 Candidate read_candidate(const Settings& settings, int devices, const TargetTraits& traits);
 
 /// [space], and for axes that it does not name [candidate]: the values of each axis. What is not
-/// given is free.
-search::SpaceRequest read_space(const Settings& settings);
+/// given is free. An InputError for a knob, or a knob's value, that the target does not have.
+search::SpaceRequest read_space(const Settings& settings, const TargetTraits& traits);
 
 }  // namespace planwright::cli

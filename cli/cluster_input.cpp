@@ -116,6 +116,14 @@ const estimator::ClusterShape* given_shape(const Settings& settings) {
   return estimator::find_cluster_shape(cluster->text);
 }
 
+/// Which device a name that is not its own is taken for, and what else is called so.
+std::string assumed_device(const Setting& given, const DeviceSpec& device) {
+  const std::vector<std::string> others = estimator::forms_beside(device, given.text);
+  const std::string beside =
+      others.empty() ? "" : fmt::format("; {} would be another", join_words(others));
+  return fmt::format("device {} is taken for {}{}", given.text, device.name, beside);
+}
+
 /// `auto` leaves the choice to the shape, and so does a name that may mean its device.
 bool is_device(const Setting& given, const std::string& name) {
   if (given.text == "auto" || given.text == "cpu") return given.text == "auto";
@@ -162,8 +170,12 @@ ClusterInput choose(const Settings& settings, const estimator::ClusterShape* sha
     if (estimator::find_cluster_shape(device.text) != nullptr) {
       refuse(device, "is a node, not a device", "--cluster " + device.text);
     }
-    return preset_devices(settings, estimator::find_device(device.text, device.file, device.key),
-                          scan);
+    const DeviceSpec found = estimator::find_device(device.text, device.file, device.key);
+    ClusterInput input = preset_devices(settings, found, scan);
+    if (!estimator::is_own_name(found, device.text)) {
+      input.assumed.push_back(assumed_device(device, found));
+    }
+    return input;
   }
   const auto found = detected_device(scan);
   ClusterInput input = found ? preset_devices(settings, *found, scan) : cpu_devices(settings);

@@ -13,6 +13,7 @@ struct ClusterInput {
   ClusterSpec cluster;
   std::vector<std::string> links_from;  ///< where the cluster's links are from, one for each
   bool here = false;                    ///< they are in this host, so that a probe can run on them
+  std::vector<std::string> assumed{};   ///< what a name was taken for
   std::vector<std::string> warnings;
 };
 

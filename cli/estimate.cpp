@@ -70,6 +70,8 @@ int run_estimate(const Arguments& arguments) {
 
   const auto [input, candidate, place] = read_one_candidate(line.settings);
   console.warnings(input.warnings);
+  const Setting* file = line.settings.find(Table::none, "save-plan");
+  if (file != nullptr) require_savable(*file, input.problem);
   const Calibration prior = read_prior(input, line.settings, Benchmark::if_known, console);
   Estimate estimate = input.problem.workload.job == Job::inference
                           ? estimator::estimate_serving(input.problem, candidate, prior)
@@ -79,16 +81,16 @@ int run_estimate(const Arguments& arguments) {
     estimate.reason = with_other_targets(estimate.reason, line.settings, accepts_candidate);
   }
   console.print(estimate_text(input.problem, candidate, estimate, console.result_paint()));
-  console.print(links_text(input));
+  console.print(assumed_text(input) + links_text(input));
   Json json{{"schema", "planwright.estimate/1"}};
   json.update(estimate_json(input.problem, candidate, estimate));
+  json["assumed"] = input.assumed;
   json["links"] = links_json(input);
   if (estimate.verdict != Verdict::invalid && input.problem.workload.job != Job::inference) {
     json["phases"] = phases_json(input.problem, input.traits(), candidate);
   }
   console.print_json(json);
   if (console.json() && !estimate.reason.empty()) console.failure(place + estimate.reason);
-  const Setting* file = line.settings.find(Table::none, "save-plan");
   if (file != nullptr && estimate.verdict == Verdict::fits) {
     save_plan(*file, input.problem, candidate, console);
   } else if (file != nullptr) {

@@ -85,6 +85,8 @@ int run_plan(const Arguments& arguments) {
   const std::size_t top = read_top(line.settings);
   const ManyCandidates many = read_many_candidates(line.settings);
   console.warnings(many.input.warnings);
+  const Setting* file = line.settings.find(Table::none, "save-plan");
+  if (file != nullptr) require_savable(*file, many.input.problem);
   const Calibration prior = read_prior(many.input, line.settings, Benchmark::if_known, console);
   const bool explain = line.settings.marked(Table::none, "explain-dropped");
   RankingReport report = make_report(many, prior, top, explain, console);
@@ -93,14 +95,14 @@ int run_plan(const Arguments& arguments) {
   }
 
   console.print(ranking_text(many.input.problem, report, console.result_paint()));
-  console.print(links_text(many.input));
+  console.print(assumed_text(many.input) + links_text(many.input));
   Json json{{"schema", "planwright.plan/1"}};
   json.update(ranking_json(many.input.problem, report));
+  json["assumed"] = many.input.assumed;
   json["links"] = links_json(many.input);
   json["seconds"] = launcher::monotonic_s() - began;
   console.print_json(json);
   if (report.infeasible.empty()) {
-    const Setting* file = line.settings.find(Table::none, "save-plan");
     const std::size_t best = report.ranking.fits.front();
     if (file != nullptr) save_plan(*file, many.input.problem, report.space.legal[best], console);
     return kExitDone;

@@ -9,6 +9,12 @@
 
 namespace planwright::cli {
 
+std::string assumed_text(const ProblemInput& input) {
+  std::string text;
+  for (const std::string& each : input.assumed) text += fmt::format("assumed: {}\n", each);
+  return text;
+}
+
 std::string links_text(const ProblemInput& input) {
   const ClusterSpec& cluster = input.problem.cluster;
   if (cluster.nodes == 1) return "";

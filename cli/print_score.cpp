@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -68,9 +67,7 @@ std::string verdict_table(const ScoreSummary& all, const Paint& paint) {
 }
 
 std::string reason_table(const ScoreSummary& all, const Paint& paint) {
-  std::vector<std::pair<std::string, std::int64_t>> sorted(all.reasons.begin(), all.reasons.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  const auto sorted = most_first(all.reasons);
   std::vector<std::vector<std::string>> rows;
   for (const auto& [reason, count] : sorted) {
     if (rows.size() == kReasonsShown) break;

@@ -67,15 +67,15 @@ std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-std::string counts_text(const std::map<std::string, std::int64_t>& counts) {
-  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
+std::vector<std::pair<std::string, std::int64_t>> most_first(
+    const std::map<std::string, std::int64_t>& counts) {
+  std::vector<std::pair<std::string, std::int64_t>> sorted;
+  for (const auto& each : counts) {
+    if (each.second > 0) sorted.emplace_back(each);
+  }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::string text;
-  for (const auto& [reason, count] : sorted) {
-    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", reason, count);
-  }
-  return text;
+  return sorted;
 }
 
 }  // namespace planwright::cli

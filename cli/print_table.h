@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/console.h"
@@ -40,7 +41,8 @@ constexpr std::string_view kTokenRate = "tokens/s/device";
 std::string_view rate_unit(const Problem& problem);
 /// "1 candidate", "2 candidates".
 std::string counted(std::int64_t count, std::string_view noun);
-/// "rule_a 3, rule_b 2", largest first; empty for an empty map.
-std::string counts_text(const std::map<std::string, std::int64_t>& counts);
+/// Those that are more than 0, the largest first.
+std::vector<std::pair<std::string, std::int64_t>> most_first(
+    const std::map<std::string, std::int64_t>& counts);
 
 }  // namespace planwright::cli

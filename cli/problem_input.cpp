@@ -94,6 +94,7 @@ ProblemInput read_frame(const Settings& settings, const ModelSpec* model = nullp
   require_own_threads(settings, input.problem.cluster);
   input.devices_here = cluster.here;
   input.devices_from = devices_setting(settings);
+  input.assumed = std::move(cluster.assumed);
   input.warnings = std::move(cluster.warnings);
   if (!input.problem.model.uncounted.empty()) {
     input.warnings.push_back(fmt::format("{}: not counted, as only the language model is: {}",
@@ -263,7 +264,7 @@ ManyCandidates read_many_candidates(const Settings& settings) {
   many.input = read_frame(settings);
   read_job(settings, std::nullopt, many.input);
   require_sound_input(many.input.problem, settings);
-  many.space = read_space(settings);
+  many.space = read_space(settings, many.input.traits());
   many.budget = read_budget(settings);
   return many;
 }

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "estimator/clusters.h"
@@ -139,6 +141,21 @@ std::string nearest_device(std::string_view name) {
   const std::string& name_found = names.at(static_cast<std::size_t>(at));
   const auto meant = aliased(name_found);
   return preset(name_found) == nullptr && meant.size() > 1 ? meant.front() : name_found;
+}
+
+/// "H100-80GB": h100, 80gb.
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words{""};
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      words.back() += static_cast<char>(std::tolower(byte));
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
 }
 
 Link read_link(std::size_t row, int span) {
@@ -274,6 +291,29 @@ const std::vector<DeviceSpec>& device_presets() {
 std::vector<std::string> devices_named(std::string_view name) {
   if (const DeviceSpec* found = preset(name)) return {found->name};
   return aliased(name);
+}
+
+bool is_own_name(const DeviceSpec& device, std::string_view name) {
+  return plain(device.name) == plain(name);
+}
+
+std::vector<std::string> forms_beside(const DeviceSpec& device, std::string_view name) {
+  const std::vector<std::string> wanted = words_of(name);
+  const auto is_form = [&](const std::string& other) {
+    const std::vector<std::string> words = words_of(other);
+    return other != device.name &&
+           std::all_of(wanted.begin(), wanted.end(), [&](const std::string& word) {
+             return std::find(words.begin(), words.end(), word) != words.end();
+           });
+  };
+  const Csv& table = alias_table();
+  std::set<std::string> forms;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto meant = aliased(table.cell(row, "alias"));
+    if (std::find(meant.begin(), meant.end(), device.name) == meant.end()) continue;
+    std::copy_if(meant.begin(), meant.end(), std::inserter(forms, forms.end()), is_form);
+  }
+  return {forms.begin(), forms.end()};
 }
 
 DeviceSpec find_device(std::string_view name, const std::string& file, const std::string& key) {

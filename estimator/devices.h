@@ -39,6 +39,12 @@ DeviceSpec find_device(std::string_view name, const std::string& file, const std
 /// The presets that `name` may mean: none, one or several.
 std::vector<std::string> devices_named(std::string_view name);
 
+/// Whether `name` is the preset's own and no alias, capitals and the like apart.
+bool is_own_name(const DeviceSpec& device, std::string_view name);
+/// What a shorter name, which means several devices, means beside this one, as far as their names
+/// have every word of `name`: other forms of it.
+std::vector<std::string> forms_beside(const DeviceSpec& device, std::string_view name);
+
 /// A cluster of `devices` such devices, `per_node` in each node (all in one if there are fewer),
 /// with the links of the data tables: NVLink or PCIe inside a node, the loopback between CPUs, and
 /// between nodes the network of the device's usual node (estimator/clusters), or else the default

@@ -92,6 +92,18 @@ Ranking rank(const Space& space, const std::vector<estimator::Quantities>& quant
   return rank(space, std::move(figures));
 }
 
+std::optional<std::size_t> surer_plan(const Ranking& ranking) {
+  const auto probability = [&](std::size_t place) {
+    return ranking.figures[ranking.fits[place]].fit_probability;
+  };
+  std::size_t surest = 0;
+  for (std::size_t place = 0; place < ranking.fits.size(); ++place) {
+    if (probability(place) > probability(surest)) surest = place;
+    if (probability(surest) >= kSure) break;
+  }
+  return surest == 0 ? std::nullopt : std::optional(surest);
+}
+
 std::optional<Estimate> nearest_miss(const Space& space, const Ranking& ranking,
                                      const estimator::Pricer& pricer) {
   if (ranking.too_large.empty()) return std::nullopt;

@@ -43,6 +43,13 @@ Ranking rank(const Space& space, std::vector<estimator::Figures> figures);
 Ranking rank(const Space& space, const std::vector<estimator::Quantities>& quantities,
              const estimator::Pricer& pricer);
 
+/// From this probability of fitting on a plan counts as sure.
+constexpr double kSure = 0.95;
+
+/// Where the fastest plan may well not fit: the place in `fits` of the fastest one that is sure to,
+/// or else of the surest, the fastest of them. nullopt if the fastest is sure, or as sure as any.
+std::optional<std::size_t> surer_plan(const Ranking& ranking);
+
 /// The estimate of the too large plan that is nearest to fitting; its reason names the account, the
 /// shortfall and the smallest change that fits. nullopt if none is too large.
 std::optional<Estimate> nearest_miss(const Space& space, const Ranking& ranking,

@@ -88,6 +88,17 @@ TEST_F(AlternativesProcess, LinksAreSaidWithWhereTheyAreFrom) {
   EXPECT_FALSE(has(run(std::string("estimate ") + kLlama + "--devices 8").out, "GB/s among"));
 }
 
+TEST_F(AlternativesProcess, AShortNameIsSaidToBeTakenForADevice) {
+  const std::string plan = "estimate --model llama-2-7b --seq 2048 --devices 8 --zero 3 --device ";
+  const CommandResult text = run(plan + "A100-80GB");
+  EXPECT_TRUE(has(text.out,
+                  "assumed: device A100-80GB is taken for A100-SXM4-80GB; A100-PCIE-80GB would be "
+                  "another\n"))
+      << text.out;
+  EXPECT_EQ(json(plan + "4090")["assumed"], Json({"device 4090 is taken for RTX 4090"}));
+  EXPECT_TRUE(json(plan + "a100-sxm4-80gb")["assumed"].empty());
+}
+
 TEST_F(AlternativesProcess, APlanIsKeptWhereItFits) {
   const std::string small = "--model tiny-llama-kind --device cpu --seq 64 --global-batch 8 ";
   EXPECT_EQ(run("plan " + small + "--save-plan best.json").code, 0);
@@ -100,6 +111,23 @@ TEST_F(AlternativesProcess, APlanIsKeptWhereItFits) {
   EXPECT_TRUE(has(kept.err, "--save-plan = other.json: exists with other content")) << kept.err;
   EXPECT_FALSE(has(kept.err, "--out")) << kept.err;
   EXPECT_EQ(file_text(folder_ / "other.json"), "{}");
+
+  for (const char* verb : {"estimate ", "plan "}) {
+    const CommandResult early = run(verb + small + "--save-plan other.json");
+    EXPECT_EQ(early.out, "") << "before anything is computed";
+    EXPECT_EQ(early.code, 2);
+    const CommandResult folder = run(verb + small + "--save-plan .");
+    EXPECT_EQ(folder.code, 2);
+    EXPECT_TRUE(has(folder.err, "--save-plan = .: is a folder: name a file in it")) << folder.err;
+    const CommandResult below = run(verb + small + "--save-plan other.json/x.json");
+    EXPECT_EQ(below.code, 2);
+    EXPECT_TRUE(has(below.err, "other.json is not a folder")) << below.err;
+  }
+  const CommandResult emitted = run("emit --plan best.json --out other.json");
+  EXPECT_EQ(emitted.code, 2);
+  EXPECT_TRUE(has(emitted.err, "--out = other.json: cannot be written")) << emitted.err;
+  EXPECT_EQ(run("plan " + small + "--save-plan best.json").code, 0) << "the same plan again";
+  EXPECT_EQ(run("plan " + small + "--save-plan made/for/best.json").code, 0);
 
   const CommandResult large =
       run(std::string("estimate ") + kLlama + "--devices 1 --save-plan large.json");

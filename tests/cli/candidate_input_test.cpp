@@ -21,14 +21,22 @@ Settings given(Table table, const Pairs& values) {
 
 const std::vector<Knob> kKnobs{{"bucket", {"4", "8"}, ""}, {"prefetch", {"on", "off"}, ""}};
 
-Candidate one(const Pairs& values, int devices = 8, bool sp_with_tp = false) {
+TargetTraits knobs_only() {
   TargetTraits traits;
+  traits.name = "some";
   traits.knobs = kKnobs;
+  return traits;
+}
+
+Candidate one(const Pairs& values, int devices = 8, bool sp_with_tp = false) {
+  TargetTraits traits = knobs_only();
   traits.axes.sp_with_tp = sp_with_tp;
   return read_candidate(given(Table::candidate, values), devices, traits);
 }
 
-search::SpaceRequest many(const Pairs& values) { return read_space(given(Table::space, values)); }
+search::SpaceRequest many(const Pairs& values) {
+  return read_space(given(Table::space, values), knobs_only());
+}
 
 TEST(OneCandidate, IsDataParallelOverAllDevicesByDefault) {
   Candidate expected;
@@ -100,22 +108,23 @@ TEST(OneCandidate, RefusesWhatIsNoValueOfAnAxis) {
     const char* rule;
     const char* nearest;
   };
-  const Row rows[] = {{"tp", "0", "at least 1", ""},
-                      {"tp", "two", "whole number", ""},
-                      {"tp", "1,2", "lists are for plan and tune", ""},
-                      {"tp", "2000000", "at most", ""},
-                      {"zero", "-1", "at least 0", ""},
-                      {"zero", "4", "0, 1, 2 or 3", "3"},
-                      {"sp", "yes", "on or off", ""},
-                      {"schedule", "zbb", "must be one of gpipe", "zb"},
-                      {"recompute", "fulll", "must be one of none", "full"},
-                      {"recompute", "first:0", "number of layers", "first:1"},
-                      {"offload", "optimizer+activation", "joined by +", "activations"},
-                      {"offload-to", "disk", "must be one of cpu", ""},
-                      {"attention", "eagre", "must be one of flash", "eager"},
-                      {"loss", "fuse", "must be one of plain", "fused"},
-                      {"knobs", "bukket=1", "not a knob of the target", "bucket"},
-                      {"knobs", "bucket", "NAME=VALUE", ""}};
+  const Row rows[] = {
+      {"tp", "0", "at least 1", ""},
+      {"tp", "two", "whole number", ""},
+      {"tp", "1,2", "lists are for plan and tune", ""},
+      {"tp", "2000000", "at most", ""},
+      {"zero", "-1", "at least 0", ""},
+      {"zero", "4", "0, 1, 2 or 3", "3"},
+      {"sp", "yes", "on or off", ""},
+      {"schedule", "zbb", "must be one of gpipe", "zb"},
+      {"recompute", "fulll", "must be one of none", "full"},
+      {"recompute", "first:0", "number of layers", "first:1"},
+      {"offload", "optimizer+activation", "joined by +", "activations"},
+      {"offload-to", "disk", "must be one of cpu", ""},
+      {"attention", "eagre", "must be one of flash", "eager"},
+      {"loss", "fuse", "must be one of plain", "fused"},
+      {"knobs", "bukket=1", "not a knob of target some: that has bucket, prefetch", "bucket"},
+      {"knobs", "bucket", "NAME=VALUE", ""}};
   for (const Row& row : rows) {
     const InputFault fault = fault_of([&] { one({{row.axis, row.text}}); });
     EXPECT_EQ(fault.key, std::string("--") + row.axis);
@@ -164,9 +173,24 @@ TEST(Space, HasTheListsThatAreGiven) {
 TEST(Space, TakesFromTheCandidateWhatItDoesNotName) {
   Settings settings = given(Table::candidate, {{"zero", "1"}, {"micro-batch", "4"}});
   settings.set(Table::space, "micro-batch", {"1,2", kCommandLine, "--micro-batch"});
-  const search::SpaceRequest request = read_space(settings);
+  const search::SpaceRequest request = read_space(settings, knobs_only());
   EXPECT_EQ(request.zero, std::vector<int>{1});
   EXPECT_EQ(request.micro_batch, (std::vector<int>{1, 2}));
+}
+
+TEST(Space, RefusesKnobsThatTheTargetDoesNotHaveInTheWordsOfTheFlag) {
+  const InputFault unknown = fault_of([] { many({{"knobs", "prefech=on"}}); });
+  EXPECT_EQ(unknown.key, "--knobs");
+  EXPECT_EQ(unknown.rule,
+            "has prefech, which is not a knob of target some: that has bucket, prefetch");
+  EXPECT_EQ(unknown.nearest, "prefetch");
+  const InputFault value = fault_of([] { many({{"knobs", "bucket=4|9"}}); });
+  EXPECT_EQ(value.key, "--knobs");
+  EXPECT_EQ(value.rule, "has bucket=9, which must be one of 4 or 8");
+  const InputFault none = fault_of([] {
+    read_space(given(Table::space, {{"knobs", "foo=1"}}), TargetTraits{});
+  });
+  EXPECT_NE(none.rule.find("has none"), std::string::npos) << none.rule;
 }
 
 TEST(Space, RefusesListsThatAreNone) {

@@ -56,6 +56,11 @@ RankingReport printed_report() {
   report.space.counted = 9;
   report.space.dropped = {{"world_size", 1}, {"zero_supported", 5}};
   report.ranking.fits = {2, 0};
+  report.ranking.figures.resize(3);
+  report.ranking.figures[2].step_time = Seconds{8.7705};
+  report.ranking.figures[2].fit_probability = 0.62;
+  report.ranking.figures[0].step_time = Seconds{8.8324};
+  report.ranking.figures[0].fit_probability = 1;
   report.ranking.dropped = {{"world_size", 1}, {"zero_supported", 5}, {"too_large", 1}};
   report.top = {printed_estimate(Verdict::fits, true, whole_gib(1)),
                 printed_estimate(Verdict::fits, false, whole_gib(1))};
@@ -82,6 +87,16 @@ TEST(PrintRanking, ExplainsTheRulesIfAsked) {
   EXPECT_EQ(json["plans"].size(), 2u);
   EXPECT_EQ(json["plans"][0]["rank"], 1);
   EXPECT_EQ(json["plans"][0]["candidate"]["micro_batch"], 4);
+  EXPECT_EQ(json["surer"]["rank"], 2);
+  EXPECT_EQ(json["surer"]["candidate"]["micro_batch"], 1);
+  EXPECT_NEAR(json["surer"]["slower_rel"].get<double>(), 0.007, 1e-4);
+}
+
+TEST(PrintRanking, HasNoSurerPlanWhereTheFirstIsSure) {
+  RankingReport report = printed_report();
+  report.ranking.figures[2].fit_probability = 0.95;
+  EXPECT_EQ(ranking_text(printed_problem(), report, kPlain).find("may not fit"), std::string::npos);
+  EXPECT_TRUE(ranking_json(printed_problem(), report)["surer"].is_null());
 }
 
 TEST(PrintProbe, ComparesPredictionAndMeasurement) {
@@ -220,7 +235,8 @@ TEST(Figures, KeepThreeDigitsAtLeast) {
   EXPECT_EQ(ms_text(Seconds{0.00123}), "1.230");
   EXPECT_EQ(rate_text(1234.5), "1234");
   EXPECT_EQ(rate_text(0.123), "0.12");
-  EXPECT_EQ(counts_text({{"a", 1}, {"b", 3}, {"c", 0}}), "b 3, a 1");
+  const std::vector<std::pair<std::string, std::int64_t>> sorted{{"b", 3}, {"a", 1}};
+  EXPECT_EQ(most_first({{"a", 1}, {"b", 3}, {"c", 0}}), sorted);
 }
 
 TEST(Colours, AreForTerminalsAndAskedNotToBe) {

@@ -31,6 +31,7 @@ void put_files(const TestFolder& folder) {
                            R"( "evidence": {}})");
   folder.put("strange.json", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"]})");
   folder.put("kind.json", R"({"model_type": "perceiver", "architectures": ["X"]})");
+  folder.put("binary.csv", std::string("id\na\0b\n", 7));
   folder.put("foreign.db", "this is no database, but a text that is long enough to be one");
 }
 
@@ -100,6 +101,14 @@ const WrongInput kRows[] = {
 
     {"KnobTwice", "estimate {base} --knobs bucket=1,bucket=2",
      "--knobs = bucket=1|has bucket twice"},
+
+    {"MisspeltKnob", "estimate {base} --target fsdp --knobs engnie=fsdp",
+     "--knobs = engnie=fsdp|not a knob of target fsdp: that has engine,|did you mean engine?"},
+    {"MisspeltKnobOfPlan", "plan {base} --target fsdp --knobs engnie=fsdp",
+     "--knobs = engnie=fsdp|not a knob of target fsdp: that has engine,|did you mean engine?"},
+    {"UnknownKnobValueOfPlan", "plan {base} --target fsdp --knobs fused_loss=flashattn",
+     "fused_loss=flashattn|must be one of|did you mean fused_loss=flash_attn?"},
+    {"BinaryRows", "score {folder}/binary.csv", "binary.csv: is not a text"},
 
     {"NoModel", "estimate --seq 8 --device cpu", "--model|is required"},
     {"UnknownModel", "estimate --model lama-2-7b --seq 8",

@@ -251,5 +251,16 @@ TEST(Embedded, HoldsTheTablesAndRefusesOthers) {
   EXPECT_THROW(embedded_text("secrets.csv"), std::logic_error);
 }
 
+using Names = std::vector<std::string>;
+
+TEST(Devices, KnowWhatElseAShortNameMayMean) {
+  const DeviceSpec a100 = find("A100-80GB");
+  EXPECT_FALSE(is_own_name(a100, "A100-80GB"));
+  EXPECT_TRUE(is_own_name(a100, "nvidia a100 sxm4 80gb"));
+  EXPECT_EQ(forms_beside(a100, "A100-80GB"), Names{"A100-PCIE-80GB"});
+  EXPECT_EQ(forms_beside(find("H100-80GB"), "H100-80GB"), Names{"H100-PCIE-80GB"});
+  EXPECT_EQ(forms_beside(find("4090"), "4090"), Names{}) << "one card";
+}
+
 }  // namespace
 }  // namespace planwright::estimator

@@ -185,5 +185,22 @@ TEST(NearestMiss, IsNoneWhereNothingIsTooLarge) {
       nearest_miss(situation.space, rank(situation.space, quantities, pricer), pricer).has_value());
 }
 
+Ranking with_probabilities(const std::vector<double>& fastest_first) {
+  Ranking ranking;
+  for (const double each : fastest_first) {
+    ranking.fits.push_back(ranking.figures.size());
+    ranking.figures.emplace_back().fit_probability = each;
+  }
+  return ranking;
+}
+
+TEST(SurerPlan, IsTheFastestSureOneOrElseTheSurest) {
+  EXPECT_EQ(surer_plan(with_probabilities({})), std::nullopt);
+  EXPECT_EQ(surer_plan(with_probabilities({0.95, 1})), std::nullopt) << "sure enough";
+  EXPECT_EQ(surer_plan(with_probabilities({0.62, 0.7, 0.96, 1})), 2u);
+  EXPECT_EQ(surer_plan(with_probabilities({0.62, 0.8, 0.7, 0.8})), 1u);
+  EXPECT_EQ(surer_plan(with_probabilities({0.62, 0.5})), std::nullopt) << "none is surer";
+}
+
 }  // namespace
 }  // namespace planwright::search
