@@ -45,7 +45,9 @@ std::vector<Var> backward_of(Graph& graph, std::vector<Var> outputs, std::vector
 
 }  // namespace
 
-std::vector<Var> checkpointed(Graph& graph, const std::vector<Var>& inputs, Module module) {
+std::vector<Var> checkpointed(Graph& graph, bool wanted, const std::vector<Var>& inputs,
+                              Module module) {
+  if (!wanted) return module(inputs);
   std::vector<Var> outputs = without_gradients(graph, module, inputs);
   join_all(graph, inputs, outputs,
            [&graph, kept = all_saved(inputs), module = std::move(module)](std::vector<Var> g) {
@@ -53,6 +55,12 @@ std::vector<Var> checkpointed(Graph& graph, const std::vector<Var>& inputs, Modu
              return backward_of(graph, module(leaves), std::move(g), leaves);
            });
   return outputs;
+}
+
+Var checkpointed(Graph& graph, bool wanted, const Var& x,
+                 const std::function<Var(const Var& x)>& module) {
+  const auto of_all = [module](const std::vector<Var>& in) { return std::vector{module(in[0])}; };
+  return checkpointed(graph, wanted, std::vector{x}, of_all).front();
 }
 
 WithoutOutput::WithoutOutput(Graph& graph, bool wanted, const std::vector<Var>& inputs,

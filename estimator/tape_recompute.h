@@ -13,9 +13,14 @@ namespace planwright::estimator::tape {
 /// Outputs of a module from its inputs.
 using Module = std::function<std::vector<Var>(const std::vector<Var>& inputs)>;
 
-/// Keeps the inputs, and runs the module again when the gradients of its outputs are there. Source:
+/// Keeps the inputs, and runs the module again when the gradients of its outputs are there; if not
+/// `wanted`, runs it as any other. Source:
 /// Megatron-LM megatron/core/tensor_parallel/random.py, CheckpointFunction @ core_v0.14.0.
-std::vector<Var> checkpointed(Graph& graph, const std::vector<Var>& inputs, Module module);
+std::vector<Var> checkpointed(Graph& graph, bool wanted, const std::vector<Var>& inputs,
+                              Module module);
+/// The same of one input and one output.
+Var checkpointed(Graph& graph, bool wanted, const Var& x,
+                 const std::function<Var(const Var& x)>& module);
 
 /// The same, but what others save of its outputs is given back as well: from the moment that those
 /// have run until the gradient of what came of them is there. Then the module runs again, its new

@@ -40,8 +40,7 @@ Var TeBlock::forward(const Var& x, const BlockSpec& share) const {
   graph_.commit(attn_norm, {x});
   Var inner = x1;
   const Group mlp_norm = graph_.enter(share.moe && offloaded().mlp_norm, inner);
-  Var y =
-      te_add(graph_, share.moe ? moe(inner, share, mlp_norm) : dense(inner, share), x1, dropout);
+  Var y = te_add(graph_, share.moe ? moe(inner, share, mlp_norm) : mlp(inner, share), x1, dropout);
   graph_.commit(mlp_norm, {x1});
   return y;
 }
@@ -152,26 +151,22 @@ std::vector<Var> TeBlock::lead_up(const std::vector<Var>& latent, const BlockSpe
   return made;
 }
 
+/// Made again, what it gives is kept by the product behind it. Source: attention.py,
+/// _checkpointed_attention_forward.
 Var TeBlock::core_attention(Qkv qkv) const {
   std::vector<Var> inputs;
   if (offloaded().core_attn) inputs = {qkv.q, qkv.k, qkv.v};
   const Group core_attn = graph_.enter(offloaded().core_attn, qkv.q);
-  Var out = again().core_attn ? recomputed_attention(qkv) : attention_kernel(std::move(qkv));
+  const auto kernel = [this_block = *this, queries = qkv.queries,
+                       keys = qkv.keys](const std::vector<Var>& in) {
+    return std::vector{this_block.attention_kernel(
+        {.q = in[0], .k = in[1], .v = in[2], .queries = queries, .keys = keys})};
+  };
+  Var out = again().core_attn ? checkpointed(graph_, true, {qkv.q, qkv.k, qkv.v}, kernel).front()
+                              : attention_kernel(std::move(qkv));
   graph_.exit(core_attn);
   graph_.commit(core_attn, inputs);
   return out;
-}
-
-/// attention.py, _checkpointed_attention_forward: what it gives is kept by the product behind it.
-Var TeBlock::recomputed_attention(const Qkv& qkv) const {
-  return checkpointed(
-             graph_, {qkv.q, qkv.k, qkv.v},
-             [this_block = *this, queries = qkv.queries,
-              keys = qkv.keys](const std::vector<Var>& in) {
-               return std::vector{this_block.attention_kernel(
-                   {.q = in[0], .k = in[1], .v = in[2], .queries = queries, .keys = keys})};
-             })
-      .front();
 }
 
 /// Transformer Engine's choice: flash-attn before compute capability 9.0, cuDNN from there on, but
@@ -191,21 +186,17 @@ Var TeBlock::attention_kernel(Qkv qkv) const {
   return te_fused_attention(graph_, qkv);
 }
 
-Var TeBlock::dense(const Var& x, const BlockSpec& share) const {
-  if (!again().mlp) return mlp(x, share);
-  return checkpointed(graph_, {x},
-                      [this_block = *this, share](const std::vector<Var>& in) {
-                        return std::vector{this_block.mlp(in[0], share)};
-                      })
-      .front();
-}
-
 /// mlp.py.
 Var TeBlock::mlp(const Var& x, const BlockSpec& share) const {
   const bool gated = share.mlp == MlpKind::gated;
-  Var inner = te_norm_linear(graph_, x, {share.norm, rows_}, (gated ? 2 : 1) * share.ffn, ranks_);
-  inner = te_activation(graph_, inner, gated);
-  return te_row_linear(graph_, inner, whole_, s_.hidden, ranks_);
+  const std::int64_t width = (gated ? 2 : 1) * share.ffn;
+  const Norm norm{share.norm, rows_};
+  return checkpointed(graph_, again().mlp, x, [=, this_block = *this](const Var& in) {
+    Graph& graph = this_block.graph_;
+    Var inner = te_norm_linear(graph, in, norm, width, this_block.ranks_);
+    inner = te_activation(graph, inner, gated);
+    return te_row_linear(graph, inner, this_block.whole_, this_block.s_.hidden, this_block.ranks_);
+  });
 }
 
 /// moe/moe_layer.py.
@@ -213,25 +204,19 @@ Var TeBlock::moe(const Var& x, const BlockSpec& share, Group mlp_norm) const {
   WithoutOutput pre_mlp_norm = norm(x, share.norm);
   const Var normed = pre_mlp_norm.take().front();
   graph_.exit(mlp_norm);
-  const auto layer = [this_block = *this, share](const std::vector<Var>& in) {
-    return std::vector{this_block.shared_and_routed(in[0], share)};
-  };
-  Var out = (again().moe ? checkpointed(graph_, {normed}, layer) : layer({normed})).front();
+  Var out = checkpointed(graph_, again().moe, normed, [this_block = *this, share](const Var& in) {
+    return this_block.shared_and_routed(in, share);
+  });
   pre_mlp_norm.discard(out);
   return out;
 }
 
 Var TeBlock::shared_and_routed(const Var& normed, const BlockSpec& share) const {
-  Var shared;
-  if (share.moe->shared_ffn > 0) {
-    const auto expert = [this_block = *this, share](const std::vector<Var>& in) {
-      return std::vector{this_block.shared_expert(in[0], share)};
-    };
-    shared = (again().shared_experts ? checkpointed(graph_, {normed}, expert) : expert({normed}))
-                 .front();
-  }
-  const Var out = routed(normed, share);
-  return shared ? te_add(graph_, shared, out, false) : out;
+  if (share.moe->shared_ffn == 0) return routed(normed, share);
+  const Var shared = checkpointed(
+      graph_, again().shared_experts, normed,
+      [this_block = *this, share](const Var& in) { return this_block.shared_expert(in, share); });
+  return te_add(graph_, shared, routed(normed, share), false);
 }
 
 Var TeBlock::shared_expert(const Var& normed, const BlockSpec& share) const {

@@ -26,12 +26,10 @@ class TeBlock {
   Var projection(Var x) const;
   Var core_attention(Qkv qkv) const;
   Var attention_kernel(Qkv qkv) const;
-  Var recomputed_attention(const Qkv& qkv) const;
   TensorRanks behind(bool made_again, const TensorRanks& ranks) const;
   WithoutOutput norm(const Var& x, NormKind kind) const;
   std::vector<Var> latent_vectors(const Var& normed, const LatentSpec& latent) const;
   std::vector<Var> lead_up(const std::vector<Var>& latent, const BlockSpec& share) const;
-  Var dense(const Var& x, const BlockSpec& share) const;
   Var mlp(const Var& x, const BlockSpec& share) const;
   Var moe(const Var& x, const BlockSpec& share, Group mlp_norm) const;
   Var shared_and_routed(const Var& normed, const BlockSpec& share) const;
