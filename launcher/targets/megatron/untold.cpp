@@ -60,7 +60,10 @@ std::string untold_router(const MoeSpec& moe) {
   const bool sigmoid = moe.score == RouterScore::sigmoid;
   const bool divides = !sigmoid || moe.weights_sum_to_one || moe.top_k == 1;
   const bool groups = moe.groups == 0 || sigmoid;
-  return divides && groups ? "" : router_text(moe);
+  if (divides && groups) return "";
+  return router_text(moe) +
+         (groups ? ", whose weights are not divided by their sum"
+                 : ", whose groups are scored by their best expert and not by several");
 }
 
 /// megatron/core/fusions/fused_bias_gelu.py: with its bias GELU is fused, in its tanh form; without
