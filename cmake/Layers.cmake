@@ -68,6 +68,15 @@ function(add_program name)
   endif()
 endfunction()
 
+# Seconds that a test may take; under sanitizers everything takes several times as long.
+if(PLANWRIGHT_SANITIZE)
+  set(planwright_short 600)
+  set(planwright_long 1500)
+else()
+  set(planwright_short 120)
+  set(planwright_long 300)
+endif()
+
 # The unit tests of a program that loads libtorch, in a few processes: to load it takes longer than
 # most of the tests. One that fails is named in the output.
 function(add_unit_shards target name)
@@ -75,7 +84,7 @@ function(add_unit_shards target name)
   math(EXPR last "${shards} - 1")
   foreach(shard RANGE ${last})
     add_test(NAME ${name}.units_${shard} COMMAND ${target} --gtest_brief=1 "--gtest_filter=-*Process.*:*Process/*")
-    set_tests_properties(${name}.units_${shard} PROPERTIES LABELS unit TIMEOUT 300
+    set_tests_properties(${name}.units_${shard} PROPERTIES LABELS unit TIMEOUT ${planwright_long}
         ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
   endforeach()
 endfunction()
@@ -108,12 +117,12 @@ function(add_tests name)
     add_unit_shards(${target} ${name})
   else()
     gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
-        TEST_FILTER "-*Process.*:*Process/*" PROPERTIES LABELS unit TIMEOUT 120)
+        TEST_FILTER "-*Process.*:*Process/*" PROPERTIES LABELS unit TIMEOUT ${planwright_short})
   endif()
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
-      TEST_FILTER "*Process.*:*Process/*-*FaultProcess.*" PROPERTIES LABELS process TIMEOUT 300 PROCESSORS 2)
+      TEST_FILTER "*Process.*:*Process/*-*FaultProcess.*" PROPERTIES LABELS process TIMEOUT ${planwright_long} PROCESSORS 2)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX ${name}.
-      TEST_FILTER "*FaultProcess.*" PROPERTIES LABELS process TIMEOUT 300)
+      TEST_FILTER "*FaultProcess.*" PROPERTIES LABELS process TIMEOUT ${planwright_long})
 endfunction()
 
 # One program per file, built only by the target `benches`.
@@ -158,7 +167,7 @@ function(add_fuzzers)
     target_compile_options(fuzz_${stem} PRIVATE -fsanitize=fuzzer)
     target_link_options(fuzz_${stem} PRIVATE -fsanitize=fuzzer)
     add_test(NAME fuzz_${stem} COMMAND fuzz_${stem} -max_total_time=30 -len_control=0 -max_len=4096 -rss_limit_mb=2048)
-    set_tests_properties(fuzz_${stem} PROPERTIES LABELS fuzz TIMEOUT 120)
+    set_tests_properties(fuzz_${stem} PROPERTIES LABELS fuzz TIMEOUT ${planwright_short})
   endforeach()
 endfunction()
 
@@ -168,7 +177,7 @@ function(add_layering_tests)
   add_test(NAME layering COMMAND Python3::Interpreter ${script} ${PROJECT_BINARY_DIR}/layers.txt ${PROJECT_SOURCE_DIR})
   add_test(NAME layering_self_test
       COMMAND Python3::Interpreter ${script} --self-test ${PROJECT_BINARY_DIR}/layering_self_test)
-  set_tests_properties(layering layering_self_test PROPERTIES LABELS unit TIMEOUT 120)
+  set_tests_properties(layering layering_self_test PROPERTIES LABELS unit TIMEOUT ${planwright_short})
   # And the compiler: a source of studies may see spec and must not find a header of search.
   file(GLOB spec_headers RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/estimator/spec/*.h)
   file(GLOB search_headers RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/search/*.h)
@@ -179,7 +188,7 @@ function(add_layering_tests)
   add_test(NAME layering_compiler COMMAND_EXPAND_LISTS
       COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only
               "-I$<JOIN:$<TARGET_PROPERTY:studies,INCLUDE_DIRECTORIES>,;-I>" ${crossing})
-  set_tests_properties(layering_compiler PROPERTIES LABELS unit TIMEOUT 120
+  set_tests_properties(layering_compiler PROPERTIES LABELS unit TIMEOUT ${planwright_short}
       PASS_REGULAR_EXPRESSION "fatal error: '?${search_header}'?.*(No such file|not found)")
 endfunction()
 

@@ -309,7 +309,7 @@ void sequential_backward(Script& script, const StepShape& s, const BlockSpec& sh
   activation_backward(script, s, share, t);
   up_backward(script, s, share, t);
 
-  if (s.recompute_core) attention_core(script, s, share, t);
+  if (s.again.core_attn) attention_core(script, s, share, t);
   script.make(dy);
   out_backward(script, s, share, t);
   script.drop(dy);
@@ -338,7 +338,7 @@ void shared_input_backward(Script& script, const StepShape& s, const BlockSpec& 
 /// dy is what both halves' second products take: it is changed by the norms at the end only.
 void parallel_backward(Script& script, const StepShape& s, const BlockSpec& share,
                        const BlockTensors& t) {
-  if (s.recompute_core) attention_core(script, s, share, t);
+  if (s.again.core_attn) attention_core(script, s, share, t);
   const Tensor dy = branch_gradient(s);
   script.make(dy);
   down_backward(script, s, share, t);
@@ -364,7 +364,7 @@ Script block_forward(const StepShape& s, const BlockSpec& block, Keep keep) {
   if (keep == Keep::nothing) {
     drop_state(script, t);
     drop_lora(script, s, share);
-  } else if (s.recompute_core) {
+  } else if (s.again.core_attn) {
     script.drop(t.out).drop(t.saved);
   }
   return script;

@@ -113,7 +113,7 @@ void add_gathered_rows(StageQuantities& q, const MessageContext& c, const Collec
 void add_context_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
   if (c.candidate.cp == 1) return;
   const Party party = collect.party(c.candidate.cp, c.candidate.tp);
-  const double runs = forwards(c), times = runs + (c.shape.recompute_core ? 1 : 0);
+  const double runs = forwards(c), times = runs + (c.shape.again.core_attn ? 1 : 0);
   for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {
     const BlockSpec& block = c.problem.model.block(c.part.first_layer + layer);
     const AttentionElements own = attention_elements(c, block);
@@ -129,7 +129,7 @@ void add_context_messages(StageQuantities& q, const MessageContext& c, const Col
 
 void add_expert_messages(StageQuantities& q, const MessageContext& c, const Collector& collect) {
   if (c.candidate.ep * c.candidate.etp == 1) return;
-  const double times = forwards(c) + 1;
+  const double times = forwards(c) + 1 + (c.shape.again.moe ? 1 : 0);
   for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {
     const auto& moe = c.problem.model.block(c.part.first_layer + layer).moe;
     if (!moe) continue;

@@ -89,7 +89,7 @@ std::size_t KeptPrograms::Hash::operator()(const StepShape& s) const {
   std::size_t hash = 0;
   for (const std::int64_t each :
        {s.batch, s.cp, s.tp, s.ep, s.etp, s.vocab, s.dropped_blocks, std::int64_t{s.sp},
-        std::int64_t{s.recompute_core}, std::int64_t{s.saves_ops}, std::int64_t{s.sums_gradients},
+        std::int64_t{s.again.core_attn}, std::int64_t{s.saves_ops}, std::int64_t{s.sums_gradients},
         std::int64_t{s.torch_stages}, static_cast<std::int64_t>(s.attention),
         static_cast<std::int64_t>(s.loss), static_cast<std::int64_t>(s.activations.leaving)}) {
     hash = hash * 1000003 + std::hash<std::int64_t>()(each);

@@ -45,6 +45,13 @@ void add_block(TensorRounds& rounds, Residual residual, double pairs, BackwardVi
   rounds.add(inputs, inputs + outputs, inputs);
 }
 
+/// Whether a pair of products is made again by itself: an MLP's, or a shared expert's.
+bool shares_again(const MessageContext& c, const BlockSpec& b) {
+  const RecomputedModules& again = c.shape.again;
+  if (!b.moe) return again.mlp;
+  return b.moe->shared_ffn > 0 && (again.moe || again.shared_experts);
+}
+
 TensorRounds tensor_rounds(const MessageContext& c) {
   TensorRounds rounds;
   const auto add = [&](std::int64_t layer, BackwardVisit::Kind kind) {
@@ -56,6 +63,9 @@ TensorRounds tensor_rounds(const MessageContext& c) {
   }
   for (const BackwardVisit& visit : c.visits()) {
     add(visit.layer, visit.kind);
+  }
+  for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {
+    if (shares_again(c, c.problem.model.block(c.part.first_layer + layer))) rounds.add(1, 1, 1);
   }
   rounds.operands = rounds.gathers;
   // The embedding's output; its gradient is gathered if it is wanted.

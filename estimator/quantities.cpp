@@ -10,6 +10,7 @@
 #include "estimator/devices.h"
 #include "estimator/holdings.h"
 #include "estimator/messages.h"
+#include "estimator/module_work.h"
 #include "estimator/offload.h"
 #include "estimator/spec/flat_layout.h"
 #include "estimator/spec/rank_grid.h"
@@ -49,9 +50,9 @@ struct StageKey {
 
   auto tie() const {
     return std::tie(stage, stages, first_layer, layers, tp, vpp, cp, ep, etp, micro_batch, sp,
-                    schedule, micro_batches, recompute.kind, recompute.k, attention, loss, sharding,
-                    overlap, ranks, bucket_elements, growing, with_gradients, modules, te, exchange,
-                    keeps_gathered, activations);
+                    schedule, micro_batches, recompute.kind, recompute.k, recompute.modules,
+                    attention, loss, sharding, overlap, ranks, bucket_elements, growing,
+                    with_gradients, modules, te, exchange, keeps_gathered, activations);
   }
   bool operator<(const StageKey& other) const { return tie() < other.tie(); }
 };
@@ -107,7 +108,7 @@ void require_expressed(const Candidate& c, const TargetTraits& traits, KernelSet
   require(c.micro_batch >= 1 && c.dp >= 1, "batch");
   const bool saves = kernels == KernelSet::torch_modules;
   require(c.recompute.kind != RecomputeKind::op || saves, "recompute");
-  require(c.recompute.modules.empty(), "recompute");
+  require(c.recompute.modules.empty() || spreads, "recompute");
   require(!c.offload.activations || traits.activation_offload, "offload");
 }
 
@@ -131,9 +132,9 @@ StageRow stage_row(const StageStep& step, KeptPrograms& programs) {
     const bool output = visit.kind == BackwardVisit::Kind::rebuild;
     row.recompute += block_rebuild_work(step.shape, block(visit.layer), output);
   }
-  if (step.shape.recompute_core) {
+  if (step.shape.again != RecomputedModules{}) {
     for (std::int64_t layer = 0; layer < step.part.layers; ++layer) {
-      row.recompute += attention_work(step.shape, block(layer));
+      row.recompute += modules_again_work(step.shape, block(layer));
     }
   }
   if (step.part.first) row.head += embedding_work(step.shape);

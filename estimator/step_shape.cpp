@@ -3,7 +3,6 @@
 #include "estimator/devices.h"
 #include "estimator/spec/model_part.h"
 #include "estimator/spec/recipes.h"
-#include "estimator/spec/recompute_plan.h"
 
 namespace planwright::estimator {
 namespace {
@@ -64,7 +63,7 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
       .rotary = problem.model.positions == Positions::rotary,
       .attention = candidate.attention,
       .loss = candidate.loss,
-      .recompute_core = recomputes_core(candidate.recompute),
+      .again = recomputed_modules(candidate.recompute),
       .saves_ops = candidate.recompute.kind == RecomputeKind::op,
       .hidden_dropout = problem.workload.hidden_dropout > 0,
       .attention_dropout = problem.workload.attention_dropout > 0,

@@ -7,6 +7,7 @@
 #include "estimator/spec/candidate.h"
 #include "estimator/spec/loss_chunks.h"
 #include "estimator/spec/problem.h"
+#include "estimator/spec/recompute_plan.h"
 #include "estimator/spec/target_traits.h"
 
 namespace planwright::estimator {
@@ -30,8 +31,8 @@ struct StepShape {
   bool rotary = true;
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::plain;
-  bool recompute_core = false;
-  bool saves_ops = false;  ///< a block that is made again has results of some operators kept
+  RecomputedModules again{};  ///< of blocks that are not made again as a whole
+  bool saves_ops = false;     ///< a block that is made again has results of some operators kept
   bool hidden_dropout = false, attention_dropout = false;
   LoraSpec lora{};
   KernelSet kernels = KernelSet::in_place;

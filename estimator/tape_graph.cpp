@@ -70,6 +70,10 @@ void Storage::release() {
   if (!std::exchange(kept_, true)) graph_.script_->drop(tensor_);
 }
 
+void Storage::restore() {
+  if (std::exchange(kept_, false)) graph_.script_->make(tensor_);
+}
+
 Var saved(const Var& x) {
   if (x.storage) return x.storage->graph().hold(x);
   return {.elements = x.elements, .type = x.type};

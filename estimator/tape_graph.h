@@ -34,8 +34,10 @@ class Storage {
   void send(bool stays);
   /// The bytes are there again, and the copy is not.
   void come();
-  /// The bytes go, whoever refers to them.
+  /// The bytes go, whoever refers to them,
   void release();
+  /// and are made again.
+  void restore();
 
  private:
   Graph& graph_;

@@ -84,62 +84,88 @@ Var TeBlock::projection(Var x) const {
   return y;
 }
 
-/// multi_latent_attention.py, MLASelfAttention: the latent vectors are made on every rank, the
-/// norms go before the products that lead up from them.
+/// What a product in 8 bits takes as it came, if it is not kept for others: its own copy of what is
+/// made again would be kept in its place. Source: transformer_layer.py, moe/experts.py,
+/// set_save_original_input.
+TensorRanks TeBlock::behind(bool made_again, const TensorRanks& ranks) const {
+  return ranks.keeping_input(made_again && ranks.fp8.any());
+}
+
+WithoutOutput TeBlock::norm(const Var& x, NormKind kind) const {
+  return {graph_, again().layernorm, {x}, [this_block = *this, kind](const std::vector<Var>& in) {
+            return std::vector{te_norm(this_block.graph_, in[0], {kind, this_block.rows_})};
+          }};
+}
+
+/// multi_latent_attention.py, MLASelfAttention: the latent vectors are made on every rank.
 Var TeBlock::latent_attention(const Var& x, const BlockSpec& share, Group attn_norm) const {
-  const LatentSpec& l = *share.latent;
-  const std::int64_t head = l.nope_dim + l.rope_dim;
-  Var normed = te_norm(graph_, x, {share.norm, rows_});
+  WithoutOutput input_norm = norm(x, share.norm);
+  Var normed = input_norm.take().front();
   graph_.exit(attn_norm);
   const Var input = normed;
   const Group qkv_linear = graph_.enter(offloaded().qkv_linear, normed);
-  const auto up = [&](const Var& latent, std::int64_t width) {
-    return te_norm_linear(graph_, latent, {NormKind::rms_norm, rows_}, width, ranks_);
-  };
-  Var q = l.q_rank > 0 ? te_linear(graph_, normed, rows_, l.q_rank, alone_)
-                       : te_linear(graph_, normed, rows_, share.heads * head, ranks_);
-  if (l.q_rank > 0) q = up(q, share.heads * head);
-  const Var down = te_linear(graph_, normed, rows_, l.kv_rank + l.rope_dim, alone_);
-  const std::vector<Var> latent = split(graph_, down, {rows_ * l.kv_rank, rows_ * l.rope_dim});
-  const Var kv = up(copy(graph_, latent[0]), share.heads * (l.nope_dim + l.value_dim));
-  const std::vector<Var> parts =
-      split(graph_, kv, {whole_ * share.heads * l.nope_dim, whole_ * share.heads * l.value_dim});
-  Qkv qkv{.q = te_move(graph_, std::exchange(q, {}), whole_ * share.heads * head),
-          .k = te_move(graph_, parts[0], whole_ * share.heads * head),
-          .v = copy(graph_, parts[1]),
-          .queries = whole_ * share.heads,
-          .keys = s_.seq};
+  WithoutOutput up(graph_, again().mla_up_proj, latent_vectors(normed, *share.latent),
+                   [this_block = *this, share](const std::vector<Var>& latent) {
+                     return this_block.lead_up(latent, share);
+                   });
+  std::vector<Var> heads = up.take();
   graph_.exit(qkv_linear);
   graph_.commit(qkv_linear, {input});
-  return projection(core_attention(std::move(qkv)));
+  Var out = core_attention({.q = std::move(heads[0]),
+                            .k = std::move(heads[1]),
+                            .v = std::move(heads[2]),
+                            .queries = whole_ * share.heads,
+                            .keys = s_.seq});
+  up.discard(out);
+  Var y = projection(std::move(out));
+  input_norm.discard(y);
+  return y;
 }
 
+/// Of queries, or what they are made from at once, and of keys and values.
+std::vector<Var> TeBlock::latent_vectors(const Var& normed, const LatentSpec& l) const {
+  const TensorRanks ranks = behind(again().layernorm, alone_);
+  Var q = l.q_rank > 0 ? te_linear(graph_, normed, rows_, l.q_rank, ranks) : normed;
+  const Var down = te_linear(graph_, normed, rows_, l.kv_rank + l.rope_dim, ranks);
+  const std::vector<Var> parts = split(graph_, down, {rows_ * l.kv_rank, rows_ * l.rope_dim});
+  return {std::move(q), copy(graph_, parts[0])};
+}
+
+/// Norms before the products that lead up from the latent vectors, and positions.
+std::vector<Var> TeBlock::lead_up(const std::vector<Var>& latent, const BlockSpec& share) const {
+  const LatentSpec& l = *share.latent;
+  const std::int64_t head = l.nope_dim + l.rope_dim, width = share.heads * head;
+  const auto up = [&](const Var& from, std::int64_t to) {
+    return te_norm_linear(graph_, from, {NormKind::rms_norm, rows_}, to, ranks_);
+  };
+  Var q = l.q_rank > 0
+              ? up(latent[0], width)
+              : te_linear(graph_, latent[0], rows_, width, behind(again().layernorm, ranks_));
+  const Var kv = up(latent[1], share.heads * (l.nope_dim + l.value_dim));
+  const std::vector<Var> parts =
+      split(graph_, kv, {whole_ * share.heads * l.nope_dim, whole_ * share.heads * l.value_dim});
+  std::vector<Var> made;
+  made.push_back(te_move(graph_, std::exchange(q, {}), whole_ * width));
+  made.push_back(te_move(graph_, parts[0], whole_ * width));
+  made.push_back(copy(graph_, parts[1]));
+  return made;
+}
+
+/// Made again, what it gives is kept by the product behind it. Source: attention.py,
+/// _checkpointed_attention_forward.
 Var TeBlock::core_attention(Qkv qkv) const {
   std::vector<Var> inputs;
   if (offloaded().core_attn) inputs = {qkv.q, qkv.k, qkv.v};
   const Group core_attn = graph_.enter(offloaded().core_attn, qkv.q);
-  Var out = s_.recompute_core ? recomputed_attention(qkv) : attention_kernel(std::move(qkv));
+  const auto kernel = [this_block = *this, queries = qkv.queries,
+                       keys = qkv.keys](const std::vector<Var>& in) {
+    return std::vector{this_block.attention_kernel(
+        {.q = in[0], .k = in[1], .v = in[2], .queries = queries, .keys = keys})};
+  };
+  Var out = again().core_attn ? checkpointed(graph_, true, {qkv.q, qkv.k, qkv.v}, kernel).front()
+                              : attention_kernel(std::move(qkv));
   graph_.exit(core_attn);
   graph_.commit(core_attn, inputs);
-  return out;
-}
-
-/// megatron/core/transformer/attention.py, _checkpointed_attention_forward: what it takes is kept,
-/// and what it gives, by the product behind it.
-Var TeBlock::recomputed_attention(const Qkv& qkv) const {
-  const bool wanted = std::exchange(graph_.gradients, false);
-  Var out = attention_kernel(qkv);
-  graph_.gradients = wanted;
-  graph_.join(
-      {qkv.q, qkv.k, qkv.v}, {&out},
-      [this_block = *this, q = saved(qkv.q), k = saved(qkv.k), v = saved(qkv.v),
-       queries = qkv.queries, keys = qkv.keys](std::vector<Var> g) {
-        Graph& graph = this_block.graph_;
-        const std::vector<Var> leaves{graph.detached(q), graph.detached(k), graph.detached(v)};
-        Var again = this_block.attention_kernel(
-            {.q = leaves[0], .k = leaves[1], .v = leaves[2], .queries = queries, .keys = keys});
-        return graph.backward(std::move(again), std::move(g[0]), leaves);
-      });
   return out;
 }
 
@@ -163,25 +189,42 @@ Var TeBlock::attention_kernel(Qkv qkv) const {
 /// mlp.py.
 Var TeBlock::mlp(const Var& x, const BlockSpec& share) const {
   const bool gated = share.mlp == MlpKind::gated;
-  Var inner = te_norm_linear(graph_, x, {share.norm, rows_}, (gated ? 2 : 1) * share.ffn, ranks_);
-  inner = te_activation(graph_, inner, gated);
-  return te_row_linear(graph_, inner, whole_, s_.hidden, ranks_);
+  const std::int64_t width = (gated ? 2 : 1) * share.ffn;
+  const Norm norm{share.norm, rows_};
+  return checkpointed(graph_, again().mlp, x, [=, this_block = *this](const Var& in) {
+    Graph& graph = this_block.graph_;
+    Var inner = te_norm_linear(graph, in, norm, width, this_block.ranks_);
+    inner = te_activation(graph, inner, gated);
+    return te_row_linear(graph, inner, this_block.whole_, this_block.s_.hidden, this_block.ranks_);
+  });
 }
 
 /// moe/moe_layer.py.
 Var TeBlock::moe(const Var& x, const BlockSpec& share, Group mlp_norm) const {
-  const MoeSpec& m = *share.moe;
-  const Var normed = te_norm(graph_, x, {share.norm, rows_});
+  WithoutOutput pre_mlp_norm = norm(x, share.norm);
+  const Var normed = pre_mlp_norm.take().front();
   graph_.exit(mlp_norm);
+  Var out = checkpointed(graph_, again().moe, normed, [this_block = *this, share](const Var& in) {
+    return this_block.shared_and_routed(in, share);
+  });
+  pre_mlp_norm.discard(out);
+  return out;
+}
+
+Var TeBlock::shared_and_routed(const Var& normed, const BlockSpec& share) const {
+  if (share.moe->shared_ffn == 0) return routed(normed, share);
+  const Var shared = checkpointed(
+      graph_, again().shared_experts, normed,
+      [this_block = *this, share](const Var& in) { return this_block.shared_expert(in, share); });
+  return te_add(graph_, shared, routed(normed, share), false);
+}
+
+Var TeBlock::shared_expert(const Var& normed, const BlockSpec& share) const {
   const bool gated = share.mlp == MlpKind::gated;
-  Var shared;
-  if (m.shared_ffn > 0) {
-    Var inner = te_linear(graph_, normed, rows_, (gated ? 2 : 1) * m.shared_ffn / s_.tp, keeping_);
-    inner = te_activation(graph_, inner, gated);
-    shared = te_row_linear(graph_, inner, whole_, s_.hidden, ranks_);
-  }
-  const Var out = routed(normed, share);
-  return shared ? te_add(graph_, shared, out, false) : out;
+  const std::int64_t width = (gated ? 2 : 1) * share.moe->shared_ffn / s_.tp;
+  Var inner = te_linear(graph_, normed, rows_, width, keeping_);
+  inner = te_activation(graph_, inner, gated);
+  return te_row_linear(graph_, inner, whole_, s_.hidden, ranks_);
 }
 
 /// moe/router.py, whose product keeps its input. Of each token and expert it keeps its logit, its
@@ -239,12 +282,22 @@ Var TeBlock::experts(const Var& tokens, const BlockSpec& share, std::int64_t row
   graph_.commit(expert_fc1, {whole});
   const Var first = offloaded().moe_act ? inner : Var{};
   const Group moe_act = graph_.enter(offloaded().moe_act, inner);
-  inner = te_activation(graph_, inner, gated, gated ? rows : 0);
-  if (!gated) inner = te_weigh(graph_, inner, rows);
+  const Var probabilities = graph_.make("probabilities", rows, DType::fp32);
+  WithoutOutput activation(graph_, again().moe_act, {inner, probabilities},
+                           [this_block = *this, gated](const std::vector<Var>& in) {
+                             return std::vector{this_block.activated(in[0], gated, in[1])};
+                           });
+  inner = activation.take().front();
   graph_.exit(moe_act);
-  Var y = te_linear(graph_, inner, rows, s_.hidden, alone_);
+  Var y = te_linear(graph_, inner, rows, s_.hidden, behind(again().moe_act, alone_));
+  activation.discard(y);
   graph_.commit(moe_act, {first});
   return pads ? te_move(graph_, y, y.elements) : y;
+}
+
+Var TeBlock::activated(const Var& x, bool gated, const Var& probabilities) const {
+  if (gated) return te_activation(graph_, x, true, probabilities);
+  return te_weigh(graph_, te_activation(graph_, x, false), probabilities);
 }
 
 }  // namespace planwright::estimator::tape

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "estimator/step_shape.h"
+#include "estimator/tape_recompute.h"
 #include "estimator/te_ops.h"
 
 namespace planwright::estimator::tape {
@@ -19,18 +20,25 @@ class TeBlock {
   using Group = std::optional<std::size_t>;  ///< of modules whose inputs are offloaded
 
   const OffloadedModules& offloaded() const { return s_.activations.modules; }
+  const RecomputedModules& again() const { return s_.again; }
   Var attention(const Var& x, const BlockSpec& share) const;
   Var latent_attention(const Var& x, const BlockSpec& share, Group attn_norm) const;
   Var projection(Var x) const;
   Var core_attention(Qkv qkv) const;
   Var attention_kernel(Qkv qkv) const;
-  Var recomputed_attention(const Qkv& qkv) const;
+  TensorRanks behind(bool made_again, const TensorRanks& ranks) const;
+  WithoutOutput norm(const Var& x, NormKind kind) const;
+  std::vector<Var> latent_vectors(const Var& normed, const LatentSpec& latent) const;
+  std::vector<Var> lead_up(const std::vector<Var>& latent, const BlockSpec& share) const;
   Var mlp(const Var& x, const BlockSpec& share) const;
   Var moe(const Var& x, const BlockSpec& share, Group mlp_norm) const;
+  Var shared_and_routed(const Var& normed, const BlockSpec& share) const;
+  Var shared_expert(const Var& normed, const BlockSpec& share) const;
   Var routed(const Var& x, const BlockSpec& share) const;
   Var sent(const Var& x, const BlockSpec& share) const;
   Var gathered(const Var& x, const BlockSpec& share) const;
   Var experts(const Var& tokens, const BlockSpec& share, std::int64_t rows) const;
+  Var activated(const Var& x, bool gated, const Var& probabilities) const;
 
   Graph& graph_;
   const StepShape& s_;

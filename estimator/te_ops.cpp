@@ -175,25 +175,21 @@ Var te_unfused_attention(Graph& graph, const Qkv& qkv, bool dropout) {
   return copy(graph, out);
 }
 
-Var te_activation(Graph& graph, const Var& x, bool gated, std::int64_t weighed_rows) {
+Var te_activation(Graph& graph, const Var& x, bool gated, const Var& weights) {
   Var y = graph.make("activation", gated ? x.elements / 2 : x.elements, x.type);
-  const bool weighs = weighed_rows > 0;
-  const Var weights = weighs ? graph.make("probabilities", weighed_rows, DType::fp32) : Var{};
   graph.join({x}, {&y}, [&graph, kept = saved(x), weights](const std::vector<Var>&) {
     return std::vector{graph.like("d_activation", kept)};
   });
   return y;
 }
 
-Var te_weigh(Graph& graph, const Var& x, std::int64_t rows) {
+Var te_weigh(Graph& graph, const Var& x, const Var& weights) {
   Var y = graph.like("weighed", x);
-  graph.join({x}, {&y},
-             [&graph, kept = saved(x),
-              weights = graph.make("probabilities", rows, DType::fp32)](const std::vector<Var>&) {
-               Var dx = graph.like("d_weighed", kept);
-               const Var products = graph.like("d_probabilities", kept);
-               return std::vector{std::move(dx)};
-             });
+  graph.join({x}, {&y}, [&graph, kept = saved(x), weights](const std::vector<Var>&) {
+    Var dx = graph.like("d_weighed", kept);
+    const Var products = graph.like("d_probabilities", kept);
+    return std::vector{std::move(dx)};
+  });
   return y;
 }
 

@@ -73,12 +73,12 @@ Var te_flash_attention(Graph& graph, Qkv qkv);
 /// Scores, their softmax in one kernel, with dropout a mask and what it leaves, weighted values.
 Var te_unfused_attention(Graph& graph, const Qkv& qkv, bool dropout);
 /// SwiGLU of gate and up in one, or an activation with its bias: one kernel, which keeps its input.
-/// `weighed`: each row is multiplied by its probability, of `rows`. Source:
+/// With `weights` each row is multiplied by its own. Source:
 /// megatron/core/fusions/fused_bias_swiglu.py, fused_bias_gelu.py.
-Var te_activation(Graph& graph, const Var& x, bool gated, std::int64_t weighed_rows = 0);
+Var te_activation(Graph& graph, const Var& x, bool gated, const Var& weights = {});
 /// Rows multiplied by a number each, whose gradients are wanted too. Source: megatron/core/
 /// transformer/mlp.py, per_token_scale.
-Var te_weigh(Graph& graph, const Var& x, std::int64_t rows);
+Var te_weigh(Graph& graph, const Var& x, const Var& weights);
 /// Tokens put back to where they came from, among others that are zero: `elements` in all. `adds`:
 /// by index_add, which keeps what it adds. Source: megatron/core/transformer/moe/moe_utils.py,
 /// unpermute.

@@ -1,38 +1,10 @@
 #include "estimator/work.h"
 
 #include "estimator/spec/model_part.h"
+#include "estimator/work_widths.h"
 
 namespace planwright::estimator {
 namespace {
-
-/// Widths of a block's tensors, in elements per token.
-struct Widths {
-  double hidden, attention, kv, ffn, up;
-};
-
-Widths widths_of(const StepShape& s, const BlockSpec& block) {
-  const BlockSpec b = tensor_share(block, static_cast<int>(s.tp));
-  double ffn = static_cast<double>(b.ffn);
-  if (b.moe) {  // of the experts that a token uses
-    ffn = static_cast<double>(b.moe->top_k * b.moe->ffn + b.moe->shared_ffn) /
-          static_cast<double>(s.tp);
-  }
-  return {static_cast<double>(s.hidden), static_cast<double>(b.heads * b.head_dim),
-          static_cast<double>(b.kv_heads * b.head_dim), ffn,
-          (b.mlp == MlpKind::gated ? 2 : 1) * ffn};
-}
-
-double qkv_width(const Widths& w) { return w.attention + 2 * w.kv; }
-
-/// Weights of the block's four matrices.
-double weights_of(const Widths& w) {
-  return w.hidden * (qkv_width(w) + w.attention + w.up + w.ffn);
-}
-
-/// Of products with `weights`, as many as take their time in the type that is computed in.
-double product_flops(const StepShape& s, double weights) {
-  return 2 * static_cast<double>(s.tokens()) * weights * s.product_time;
-}
 
 /// Bytes that it takes to bring operands of `width` elements per token to 8 bits: each is read,
 /// twice where the largest value is looked for first, and written by rows and by columns.
@@ -101,12 +73,17 @@ double bias_widths(const BlockSpec& b, const Widths& w) {
          (b.mlp_bias ? w.up + w.hidden : 0);
 }
 
-/// `products` of queries with keys or the like: of the flash kernel only where a key is seen, of
-/// the eager one over the whole square.
+/// Products of attention: of a query with a key or the like, or over a value.
+struct Products {
+  int keys = 0, values = 0;
+  int count() const { return keys + values; }
+};
+
+/// Of the flash kernel only where a key is seen, of the eager one over the whole square.
 void add_attention(Work& work, const StepShape& s, const BlockSpec& b, const Widths& w,
-                   int products, double weight_passes) {
-  const double flops =
-      2.0 * products * static_cast<double>(s.batch) * w.attention / static_cast<double>(s.cp);
+                   Products products, double weight_passes) {
+  const double widths = products.keys * w.attention + products.values * w.values;
+  const double flops = 2.0 * static_cast<double>(s.batch) * widths / static_cast<double>(s.cp);
   if (s.attention == AttentionKernel::flash) {
     work.attention_flops += flops * causal_pairs(s.seq, b.sliding_window);
     work.launches += 1;
@@ -117,12 +94,8 @@ void add_attention(Work& work, const StepShape& s, const BlockSpec& b, const Wid
   work.matrix_flops += flops * square;
   work.bytes += static_cast<double>(s.e() * s.batch) * heads * square * weight_passes /
                 static_cast<double>(s.cp);
-  work.launches += products * static_cast<double>(s.batch) * heads + 1;  // a product for each head
-}
-
-/// Tokens for which this rank does what is done to each token by itself, as a share of all.
-double local_share(const StepShape& s) {
-  return static_cast<double>(s.local_tokens()) / static_cast<double>(s.tokens());
+  work.launches +=
+      products.count() * static_cast<double>(s.batch) * heads + 1;  // a product for each head
 }
 
 /// How many of each a block has.
@@ -140,13 +113,23 @@ double head_passes(const Parts& parts, double of_norm) {
   return (parts.rotary ? 2 : 0) + (parts.qk_norm ? of_norm : 0);
 }
 
+/// Rows that go to their experts' order and back, each read and written, in either direction; those
+/// that come from other ranks for several experts are put in order once more. Sources:
+/// Megatron-LM megatron/core/transformer/moe/token_dispatcher.py @ core_v0.14.0; torchtitan
+/// models/moe, TokenReorderer.
+double moved_elements(const StepShape& s, const BlockSpec& b, const Widths& w) {
+  if (!b.moe) return 0;
+  const double orders = s.ep > 1 && b.moe->experts > s.ep ? 2 : 1;
+  return local_share(s) * 2 * orders * 2 * static_cast<double>(b.moe->top_k) * w.hidden;
+}
+
 /// Elements per token that a forward's memory-bound kernels read and write: norms (read, write), q
 /// and k turned and normed (read, write), residuals copied below their projection (read, write),
-/// and the activation (reads `up`, writes ffn).
+/// the activation (reads `up`, writes ffn), and rows for experts.
 double forward_elements(const StepShape& s, const BlockSpec& b, const Widths& w) {
   const Parts parts = parts_of(s, b);
   return local_share(s) * (2 * parts.norms + 2 * parts.residuals) * w.hidden +
-         head_passes(parts, 2) * (w.attention + w.kv) + (w.up + w.ffn);
+         head_passes(parts, 2) * (w.attention + w.kv) + (w.up + w.ffn) + moved_elements(s, b, w);
 }
 
 }  // namespace
@@ -178,7 +161,7 @@ Work attention_work(const StepShape& s, const BlockSpec& b) {
   Work work;
   // Scores; weighted sum of values. The eager kernel reads and writes the weights twice: made and
   // normalised.
-  add_attention(work, s, b, widths_of(s, b), 2, 4);
+  add_attention(work, s, b, widths_of(s, b), {.keys = 1, .values = 1}, 4);
   return work;
 }
 
@@ -196,7 +179,7 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   const Parts parts = parts_of(s, b);
   const double elements = (w.ffn + 2 * w.up) + local_share(s) * 4 * parts.norms * w.hidden +
                           2 * qkv_width(w) + head_passes(parts, 3) * (w.attention + w.kv) +
-                          bias_widths(b, w);
+                          bias_widths(b, w) + moved_elements(s, b, w);
   work.bytes = static_cast<double>(s.e()) * tokens * elements +
                (frozen ? 0 : accumulate_bytes(s, weights_of(w))) +
                narrowing_bytes(s, output_widths(w));
@@ -206,7 +189,7 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   // The flash kernel: scores again, dv, dP, dq, dk. The eager one has the weights; it reads them
   // twice and writes and reads their gradient.
   const bool flash = s.attention == AttentionKernel::flash;
-  add_attention(work, s, b, w, flash ? 5 : 4, 6);
+  add_attention(work, s, b, w, {.keys = flash ? 3 : 2, .values = 2}, 6);
   work += block_unpacking_work(s, b);
   return work;
 }

@@ -29,8 +29,19 @@ StageChunk stage_chunk(std::int64_t layers, int chunks, int number) {
   return {number * each + std::min<std::int64_t>(number, longer), each + (number < longer ? 1 : 0)};
 }
 
-bool recomputes_core(const Recompute& recompute) {
-  return recompute.kind == RecomputeKind::selective;
+RecomputedModules recomputed_modules(const Recompute& recompute) {
+  if (recompute.kind != RecomputeKind::selective) return {};
+  if (recompute.modules.empty()) return {.core_attn = true};
+  const auto names = [&](const char* module) {
+    return std::count(recompute.modules.begin(), recompute.modules.end(), module) > 0;
+  };
+  return {.core_attn = names("core_attn"),
+          .layernorm = names("layernorm"),
+          .mla_up_proj = names("mla_up_proj"),
+          .mlp = names("mlp"),
+          .moe = names("moe"),
+          .moe_act = names("moe_act"),
+          .shared_experts = names("shared_experts")};
 }
 
 std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t layers, int chunks) {

@@ -16,7 +16,8 @@ struct RecomputeSegment {
   bool operator==(const RecomputeSegment&) const = default;
 };
 
-/// A stage's blocks that follow each other in the model: all of them, or those of one virtual stage.
+/// A stage's blocks that follow each other in the model: all of them, or those of one virtual
+/// stage.
 struct StageChunk {
   std::int64_t first = 0;  ///< within the stage
   std::int64_t layers = 0;
@@ -26,8 +27,22 @@ struct StageChunk {
 /// divide a model, the first chunks of all stages have a block more, and so have those of each.
 StageChunk stage_chunk(std::int64_t layers, int chunks, int number);
 
-/// Whether every block makes its attention core again: what is between qkv and the projection.
-bool recomputes_core(const Recompute& recompute);
+/// Of each block, the modules that selective recomputation makes again. The attention core is what
+/// is between qkv and the projection; the others are Megatron Core's, as it names them. Source:
+/// Megatron-LM megatron/core/transformer/transformer_config.py, recompute_modules @ core_v0.14.0.
+struct RecomputedModules {
+  bool core_attn = false;
+  bool layernorm = false;  ///< norms that are not one kernel with the product behind them
+  bool mla_up_proj = false;
+  bool mlp = false;  ///< of blocks without experts
+  bool moe = false;
+  bool moe_act = false;
+  bool shared_experts = false;
+  auto operator<=>(const RecomputedModules&) const = default;
+};
+
+/// Without names, the attention core.
+RecomputedModules recomputed_modules(const Recompute& recompute);
 
 /// full, op: each block by itself. chunk:K: K blocks at a time, the last ones fewer. alternate:K:
 /// every K-th block from the first on. first:K: the first K.

@@ -30,15 +30,31 @@ Rule supported(const std::string& axis, T Candidate::*field, const std::vector<T
           .source = ""};
 }
 
-/// What counts blocks may count any number of them.
-Rule recompute_supported(const std::vector<Recompute>& values) {
-  Rule rule = supported("recompute", &Candidate::recompute, values);
-  rule.broken = [values](const Problem&, const Candidate& candidate) {
-    return std::none_of(values.begin(), values.end(), [&](const Recompute& value) {
-      return value.kind == candidate.recompute.kind &&
-             (value.k > 0 || value == candidate.recompute);
+bool all_among(const std::vector<std::string>& some, const std::vector<std::string>& all) {
+  return std::all_of(some.begin(), some.end(), [&](const std::string& each) {
+    return std::find(all.begin(), all.end(), each) != all.end();
+  });
+}
+
+bool is_unnamed(const Recompute& recompute) { return recompute.modules.empty(); }
+
+/// What counts blocks may count any number of them, what names modules name any of the target's.
+Rule recompute_supported(const SupportedAxes& axes) {
+  const auto& values = axes.recompute;
+  std::vector<Recompute> unnamed;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(unnamed), is_unnamed);
+  Rule rule = supported("recompute", &Candidate::recompute, unnamed);
+  rule.broken = [unnamed, modules = axes.recompute_modules](const Problem&,
+                                                            const Candidate& candidate) {
+    const Recompute& asked = candidate.recompute;
+    if (!is_unnamed(asked)) return !all_among(asked.modules, modules);
+    return std::none_of(unnamed.begin(), unnamed.end(), [&](const Recompute& value) {
+      return value.kind == asked.kind && (value.k > 0 || value == asked);
     });
   };
+  if (!axes.recompute_modules.empty()) {
+    rule.fix += "; modules of selective: are " + join_words(axes.recompute_modules);
+  }
   return rule;
 }
 
@@ -59,7 +75,7 @@ std::vector<Rule> axis_rules(const SupportedAxes& axes) {
                           supported("hsdp", &Candidate::hsdp, axes.hsdp),
                           supported("sp", &Candidate::sp, axes.sp),
                           supported("schedule", &Candidate::schedule, axes.schedule),
-                          recompute_supported(axes.recompute),
+                          recompute_supported(axes),
                           offload_supported(axes.offload),
                           supported("attention", &Candidate::attention, axes.attention),
                           supported("loss", &Candidate::loss, axes.loss)};

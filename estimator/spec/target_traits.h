@@ -144,6 +144,7 @@ struct SupportedAxes {
   bool sp_with_tp = false;  ///< of several tensor ranks where nobody says otherwise
   std::vector<Schedule> schedule{Schedule::one_f_one_b};
   std::vector<Recompute> recompute{Recompute{}};
+  std::vector<std::string> recompute_modules;  ///< any of which selective may name
   std::vector<Offload> offload{Offload{}};
   std::vector<AttentionKernel> attention{AttentionKernel::flash};
   std::vector<LossKernel> loss{LossKernel::plain};

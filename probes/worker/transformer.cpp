@@ -29,7 +29,7 @@ BlockContext Pass::block(std::int64_t layer) const {
           .kernels = c_.kernels,
           .tensor = c_.tensor,
           .attention = c_.attention,
-          .recompute_core = recomputes_core(c_.recompute),
+          .recompute_core = recomputed_modules(c_.recompute).core_attn,
           .dropout = c_.dropout,
           .batch = in_.batch,
           .seq = in_.seq};

@@ -208,7 +208,7 @@ TEST(BlockScripts, BackwardReleasesWhatForwardKept) {
       EXPECT_EQ(net(block_forward(shape, block, Keep::nothing)) +
                     net(block_rebuild(shape, block, false)) + backward,
                 0);
-      shape.recompute_core = true;
+      shape.again.core_attn = true;
       EXPECT_EQ(net(block_forward(shape, block, Keep::state)) + net(block_backward(shape, block)),
                 0);
     }
@@ -229,7 +229,7 @@ TEST(BlockScripts, KeepWhatEachTechniqueNeeds) {
   constexpr std::int64_t kLse = 256, kWeights = 4 * 4 * 16 * 16, kOut = 2048;
   EXPECT_EQ(kept(llama, eager), kWeights - kLse);
   StepShape selective = shape;
-  selective.recompute_core = eager.recompute_core = true;
+  selective.again.core_attn = eager.again.core_attn = true;
   EXPECT_EQ(kept(llama, selective), -kLse - kOut);
   EXPECT_EQ(kept(llama, eager), -kLse - kOut) << "whatever it makes again";
 

@@ -51,7 +51,7 @@ TEST(TeProgram, KeepsWhatAttentionTakesAndGivesWhereItIsMadeAgain) {
   shape.attention = AttentionKernel::eager;
   shape.hidden_dropout = shape.attention_dropout = true;
   const TeProgram whole(shape);
-  shape.recompute_core = true;
+  shape.again.core_attn = true;
   const TeProgram again(shape);
   EXPECT_EQ(state_of(shape, gpt_block()), 34 * kRows * kHidden + 2 * 8 * kRows);
   const auto both = [](const TeProgram& program) {
@@ -100,6 +100,96 @@ TEST(TeProgram, GetsMasksOnce) {
   EXPECT_EQ(program.ids().bytes - plain, kBatch * kSeq * kSeq);
   EXPECT_EQ(program.targets({.first = true, .last = true}).bytes, 0);
   EXPECT_EQ(program.targets({.first = false, .last = true}).bytes, program.ids().bytes);
+}
+
+/// What a block's state loses with each module that is made again.
+std::int64_t spared(BlockSpec block, RecomputedModules again, StepShape shape = shape_of()) {
+  const std::int64_t whole = state_of(shape, block);
+  shape.again = again;
+  return whole - state_of(shape, block);
+}
+
+BlockSpec experts_block() {
+  BlockSpec block = llama_block();
+  block.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 32, .shared_ffn = 96};
+  return block;
+}
+
+BlockSpec latent_block() {
+  BlockSpec block = experts_block();
+  block.latent =
+      LatentSpec{.kv_rank = 24, .q_rank = 40, .nope_dim = 8, .rope_dim = 4, .value_dim = 8};
+  block.kv_heads = block.heads;
+  block.head_dim = 12;
+  return block;
+}
+
+/// Of gate and up, what the activation gives and the norm before them, its statistics included.
+TEST(TeProgram, KeepsAnMlpsInputWhereItIsMadeAgain) {
+  const std::int64_t ffn = 4 * kHidden;
+  EXPECT_EQ(spared(llama_block(), {.mlp = true}), kRows * (2 * kHidden + 2 * 3 * ffn + 4));
+  EXPECT_EQ(spared(experts_block(), {.mlp = true}), 0);
+}
+
+/// The activation's output for each expert that a token is sent to; its input and the
+/// probabilities stay.
+TEST(TeProgram, GivesBackWhatExpertsActivationsGive) {
+  EXPECT_EQ(spared(experts_block(), {.moe_act = true}), 2 * kRows * 2 * 32);
+}
+
+/// What the router and the shared expert take, and its statistics; its input stays. Dense blocks'
+/// norms are one kernel with the product behind them.
+TEST(TeProgram, GivesBackWhatNormsBeforeExpertsGive) {
+  EXPECT_EQ(spared(experts_block(), {.layernorm = true}), kRows * (2 * kHidden + 4));
+  EXPECT_EQ(spared(llama_block(), {.layernorm = true}), 0);
+  EXPECT_EQ(spared(latent_block(), {.layernorm = true}), 2 * kRows * (2 * kHidden + 4));
+}
+
+/// The shared expert's products and what its activation gives; its input is the router's as well.
+TEST(TeProgram, KeepsASharedExpertsInputWhereItIsMadeAgain) {
+  EXPECT_EQ(spared(experts_block(), {.shared_experts = true}), 2 * kRows * 3 * 96);
+}
+
+/// All but the norm's input, its output and its statistics.
+TEST(TeProgram, KeepsAnExpertLayersInputWhereItIsMadeAgain) {
+  StepShape shape = shape_of();
+  shape.again.moe = true;
+  const std::int64_t attention = state_of(shape_of(), llama_block()) -
+                                 spared(llama_block(), {.mlp = true}) - 2 * kRows * kHidden;
+  EXPECT_EQ(state_of(shape, experts_block()) - attention, kRows * (2 * 2 * kHidden + 4));
+}
+
+/// Queries, keys, values, and both norms' outputs and statistics: the latent vectors stay.
+TEST(TeProgram, KeepsLatentVectorsWhereWhatLeadsUpIsMadeAgain) {
+  EXPECT_EQ(spared(latent_block(), {.mla_up_proj = true}),
+            kRows * (2 * kHeads * (12 + 12 + 8) + 2 * (40 + 24) + 2 * 4));
+}
+
+/// Whatever is made again, nothing of a block is left behind it.
+TEST(TeProgram, LeavesNothingOfWhatIsMadeAgain) {
+  const RecomputedModules all[] = {{.layernorm = true},
+                                   {.mla_up_proj = true},
+                                   {.moe = true},
+                                   {.moe_act = true},
+                                   {.shared_experts = true},
+                                   {.core_attn = true,
+                                    .layernorm = true,
+                                    .mla_up_proj = true,
+                                    .mlp = true,
+                                    .moe = true,
+                                    .moe_act = true,
+                                    .shared_experts = true}};
+  for (const RecomputedModules& again : all) {
+    StepShape shape = shape_of();
+    shape.again = again;
+    const TeProgram program(shape);
+    Simulator whole, remade;
+    whole.run(program.block(Turn::forward_kept, true, latent_block()));
+    whole.run(program.block(Turn::backward, true, latent_block()));
+    remade.run(program.block(Turn::forward_dropped, true, latent_block()));
+    remade.run(program.block(Turn::rebuild_and_backward, true, latent_block()));
+    EXPECT_EQ(whole.live(), remade.live());
+  }
 }
 
 /// Without the scores and masks, and with each query's log-sum-exp in their place.

@@ -121,5 +121,21 @@ TEST(EndsWork, LearnedPositionsAreASecondTable) {
   EXPECT_EQ(embedding_work(learned).bytes - embedding_work(rotary).bytes, 4.0 * 16 * 24 * (1 + 3));
 }
 
+/// Products lead down to the latent vectors, up from them, and out of attention, whose values are
+/// narrower than its keys.
+TEST(BlockWork, OfLatentAttentionGoesThroughItsLatentVectors) {
+  BlockSpec block{.heads = 2, .kv_heads = 2, .head_dim = 12, .ffn = 40};
+  StepShape shape;
+  shape.seq = 16;
+  shape.hidden = 24;
+  const double mlp = 2.0 * 16 * 24 * (40 + 40);
+  block.latent =
+      LatentSpec{.kv_rank = 6, .q_rank = 10, .nope_dim = 8, .rope_dim = 4, .value_dim = 5};
+  const Work work = block_forward_work(shape, block);
+  const double weights = 24 * (10 + 6 + 4) + 10 * 2 * 12 + 6 * 2 * (8 + 5) + 2 * 5 * 24;
+  EXPECT_EQ(work.matrix_flops, mlp + 2.0 * 16 * weights);
+  EXPECT_EQ(work.attention_flops, 2.0 * 2 * (12 + 5) * 136);
+}
+
 }  // namespace
 }  // namespace planwright::estimator

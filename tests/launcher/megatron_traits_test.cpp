@@ -160,6 +160,16 @@ const std::vector<testing::Refused> kRefused = {
        c.recompute = {RecomputeKind::selective, 0, {"router"}};
      },
      {"selective:router", "core_attn"}},
+    {[](Problem& p, Candidate& c) {
+       add_experts(p, kExperts);
+       c.knobs = {{"moe_grouped_gemm", "off"}};
+       c.recompute = {RecomputeKind::selective, 0, {"moe_act"}};
+     },
+     {"--moe-grouped-gemm", "leave moe_act"}},
+    {[](Problem&, Candidate& c) {
+       c.recompute = {RecomputeKind::selective, 0, {"mla_up_proj"}};
+     },
+     {"latent attention", "leave mla_up_proj out"}},
     {[](Problem&, Candidate& c) {
        c.recompute = {RecomputeKind::selective, 0, {"moe_act"}};
      },
@@ -328,8 +338,13 @@ TEST(MegatronTraits, RefuseWhatCanBeWrittenAndNotEstimated) {
          c.schedule = Schedule::interleaved;
        }},
       {"hsdp_supported", [](Problem&, Candidate& c) { c.hsdp = 2; }},
-      {"recompute_supported",
+      {"estimates_norms_again",
        [](Problem&, Candidate& c) {
+         c.recompute = {RecomputeKind::selective, 0, {"layernorm", "mlp"}};
+       }},
+      {"estimates_mlps_again",
+       [](Problem& p, Candidate& c) {
+         block_of(p).moe = kExperts;
          c.recompute = {RecomputeKind::selective, 0, {"mlp"}};
        }},
       {"offload_supported", [](Problem&, Candidate& c) { c.offload.optimizer = true; }},

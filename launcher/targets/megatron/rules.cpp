@@ -5,6 +5,7 @@
 #include "estimator/spec/model_part.h"
 #include "launcher/targets/megatron/fp8_rules.h"
 #include "launcher/targets/megatron/model_rules.h"
+#include "launcher/targets/megatron/recompute_rules.h"
 #include "launcher/targets/megatron/versions.h"
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/knobs.h"
@@ -17,8 +18,6 @@ constexpr const char* kArguments =
     "NVIDIA/Megatron-LM megatron/training/arguments.py @ core_v0.14.0 to 0.19.0";
 constexpr const char* kConfig =
     "NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py @ core_v0.14.0 to 0.19.0";
-constexpr const char* kBlock =
-    "NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py @ core_v0.14.0 to 0.19.0";
 constexpr const char* kLayers =
     "NVIDIA/Megatron-LM megatron/core/tensor_parallel/layers.py @ core_v0.14.0";
 constexpr const char* kMappings =
@@ -38,9 +37,6 @@ constexpr const char* kMoe =
 constexpr const char* kAttention =
     "NVIDIA/TransformerEngine transformer_engine/pytorch/attention/dot_product_attention/utils.py "
     "@ v2.11";
-constexpr const char* kModules[] = {"core_attn", "layernorm", "mlp",
-                                    "moe",       "moe_act",   "shared_experts"};
-
 bool divides_widths(const BlockSpec& block, const Candidate& c) {
   if (!block.moe) return block.ffn % c.tp == 0;
   return block.moe->ffn % c.etp == 0 && block.moe->shared_ffn % c.tp == 0;
@@ -242,48 +238,6 @@ std::vector<Rule> offload_rules() {
   };
 }
 
-bool has_module(const std::string& name) {
-  return std::find(std::begin(kModules), std::end(kModules), name) != std::end(kModules);
-}
-
-bool has_uneven_chunks(const Problem& p, const Candidate& c) {
-  if (c.recompute.kind != RecomputeKind::chunk || c.recompute.k < 1) return false;
-  const auto stages = stage_layers(p.model, c);
-  return std::any_of(stages.begin(), stages.end(),
-                     [&](std::int64_t layers) { return layers / c.vpp % c.recompute.k != 0; });
-}
-
-std::vector<Rule> recompute_rules_of_files() {
-  return {
-      recompute_among({RecomputeKind::none, RecomputeKind::selective, RecomputeKind::full,
-                       RecomputeKind::chunk, RecomputeKind::first},
-                      kConfig),
-      {"recompute_modules",
-       [](const Problem&, const Candidate& c) {
-         return !std::all_of(c.recompute.modules.begin(), c.recompute.modules.end(), has_module);
-       },
-       "recompute {recompute} names a module that Megatron Core does not recompute",
-       "use core_attn, layernorm, mlp, moe, moe_act or shared_experts", kConfig},
-      {"recompute_of_experts",
-       [](const Problem& p, const Candidate& c) {
-         const auto& modules = c.recompute.modules;
-         return !p.model.has_experts() &&
-                std::any_of(modules.begin(), modules.end(), [](const auto& each) {
-                  return each.starts_with("moe") || each == "shared_experts";
-                });
-       },
-       "recompute {recompute} names a part of experts, and the model has none",
-       "use core_attn, layernorm or mlp", kConfig},
-      {"recompute_whole_chunks",
-       [](const Problem& p, const Candidate& c) {
-         return !cuts_last_chunk(p) && c.pp <= p.model.layers() && has_uneven_chunks(p, c);
-       },
-       "recompute {recompute} does not divide the blocks of each stage, where Megatron Core before "
-       "0.17 fails",
-       "use a count that divides them", kBlock},
-  };
-}
-
 std::vector<Rule> kernel_rules() {
   return {
       {"trains_on_gpus",
@@ -414,6 +368,12 @@ std::vector<Rule> emit_rules() {
 std::vector<Rule> estimable_layouts() {
   constexpr const char* kProgram = "estimator/te_program.h";
   return {
+      {"estimates_modules_or_offload",
+       [](const Problem&, const Candidate& c) {
+         return c.offload.activations && !c.recompute.modules.empty();
+       },
+       "this version cannot estimate recompute {recompute} beside offload {offload}",
+       "use --recompute selective, or --offload none", kProgram},
       {"estimates_chunks_alike",
        [](const Problem& p, const Candidate& c) { return c.vpp > 1 && p.model.runs.size() > 1; },
        "this version cannot estimate vpp {vpp} parts of a model whose blocks differ", "use --vpp 1",

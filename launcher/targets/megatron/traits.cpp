@@ -8,6 +8,7 @@
 #include "estimator/spec/recompute_rules.h"
 #include "launcher/targets/megatron/emit.h"
 #include "launcher/targets/megatron/log.h"
+#include "launcher/targets/megatron/recompute_rules.h"
 #include "launcher/targets/megatron/rules.h"
 #include "launcher/targets/shared/estimable.h"
 #include "launcher/targets/shared/megatron_family.h"
@@ -125,6 +126,14 @@ std::vector<Holding> holdings() {
   };
 }
 
+/// Sets of modules that a search tries. Source: the ones that most of NVIDIA-NeMo/Megatron-Bridge
+/// src/megatron/bridge/perf_recipes @ v0.6.0 give for experts and latent attention.
+const std::vector<std::string> kModuleSets[] = {{"mlp"},
+                                                {"moe"},
+                                                {"mla_up_proj"},
+                                                {"layernorm", "moe_act"},
+                                                {"layernorm", "mla_up_proj", "moe_act"}};
+
 /// What can be written and not yet estimated is not among the values.
 SupportedAxes axes() {
   SupportedAxes axes;
@@ -132,6 +141,10 @@ SupportedAxes axes() {
   axes.zero = {0, 1, 2, 3};
   axes.sp = {false, true};
   axes.recompute = {Recompute{}, {RecomputeKind::full, 0, {}}, {RecomputeKind::selective, 0, {}}};
+  for (const auto& modules : kModuleSets) {
+    axes.recompute.push_back({RecomputeKind::selective, 0, modules});
+  }
+  axes.recompute_modules = recomputed_module_names();
   for (const int k : {2, 4}) axes.recompute.push_back({RecomputeKind::chunk, k, {}});
   for (const int k : {1, 2, 4, 8}) axes.recompute.push_back({RecomputeKind::first, k, {}});
   axes.attention = {AttentionKernel::flash, AttentionKernel::eager};
@@ -166,6 +179,7 @@ TargetTraits make_traits() {
                          estimate_rules({ModelFeature::experts, ModelFeature::latent_attention},
                                         "estimator/te_block.cpp"),
                          estimable_layouts(),
+                         estimable_modules(),
                          estimable_optimizers({OptimizerKind::adamw}),
                          recompute_rules(kBlock),
                          {estimable_types(recipe, true)}});

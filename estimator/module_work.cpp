@@ -1,0 +1,74 @@
+#include "estimator/module_work.h"
+
+#include "estimator/work.h"
+#include "estimator/work_widths.h"
+
+namespace planwright::estimator {
+namespace {
+
+/// Reads rows of `from` elements a token and writes rows of `to`.
+Work pass(const StepShape& s, double from, double to, double share = 1) {
+  const double bytes = static_cast<double>(s.e() * s.tokens()) * share;
+  return {.bytes = bytes * (from + to), .launches = 1};
+}
+
+Work products(const StepShape& s, double weights, double count) {
+  return {.matrix_flops = product_flops(s, weights), .launches = count};
+}
+
+Work norm_work(const StepShape& s, const Widths& w) {
+  return pass(s, w.hidden, w.hidden, local_share(s));
+}
+
+/// An MLP `ffn` wide: two products, or three in two, and the activation.
+Work mlp_work(const StepShape& s, const BlockSpec& b, double hidden, double ffn) {
+  const double up = (b.mlp == MlpKind::gated ? 2 : 1) * ffn;
+  Work work = products(s, hidden * (up + ffn), 2);
+  work += pass(s, up, ffn);
+  return work;
+}
+
+/// Of a token's routed experts and of those that are shared, as wide together.
+struct Experts {
+  double routed, shared;
+};
+Experts experts_of(const StepShape& s, const MoeSpec& moe) {
+  const auto tp = static_cast<double>(s.tp);
+  return {static_cast<double>(moe.top_k * moe.ffn) / tp, static_cast<double>(moe.shared_ffn) / tp};
+}
+
+Work experts_again_work(const StepShape& s, const BlockSpec& b, double hidden) {
+  const RecomputedModules& again = s.again;
+  const Experts experts = experts_of(s, *b.moe);
+  Work work;
+  if (again.moe) work += mlp_work(s, b, hidden, experts.routed);
+  if (experts.shared > 0 && (again.moe || again.shared_experts)) {
+    work += mlp_work(s, b, hidden, experts.shared);
+  }
+  const double up = (b.mlp == MlpKind::gated ? 2 : 1) * experts.routed;
+  if (again.moe_act) work += pass(s, up, experts.routed);
+  return work;
+}
+
+}  // namespace
+
+Work modules_again_work(const StepShape& s, const BlockSpec& b) {
+  const RecomputedModules& again = s.again;
+  const Widths w = widths_of(s, b);
+  Work work;
+  if (again.core_attn) work += attention_work(s, b);
+  const double norms = (b.latent ? 1 : 0) + (b.moe ? 1 : 0);
+  if (again.layernorm && norms > 0) work += norms * norm_work(s, w);
+  if (again.mla_up_proj && b.latent) {
+    work += products(s, leading_up_weights(s, b), 2);
+    work += pass(s, w.attention + w.kv, w.attention + w.kv);
+  }
+  if (again.mlp && !b.moe) {
+    work += norm_work(s, w);
+    work += mlp_work(s, b, w.hidden, w.ffn);
+  }
+  if (b.moe) work += experts_again_work(s, b, w.hidden);
+  return work;
+}
+
+}  // namespace planwright::estimator
