@@ -134,6 +134,8 @@ ModelSpec read_family(const HfReader& config) {
   check_keys(config, family);
   ModelSpec model = family.build(config);
   model.family = family.model_type;
+  if (const auto scaling = hf::rope_scaling(config)) model.rope_scaling = scaling;
+  if (const std::string keys = hf::unsized(config); !keys.empty()) model.unsized = keys;
   return model;
 }
 

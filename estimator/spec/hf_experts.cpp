@@ -31,6 +31,12 @@ MoeSpec experts_of(const HfReader& config, const Spellings& count, const Spellin
   return moe;
 }
 
+/// How the modelling files of transformers weigh what they chose: configurations of Qwen's say it,
+/// and by default they do not divide by the sum.
+void set_weights_sum(const HfReader& config, MoeSpec& moe, bool usual) {
+  moe.weights_sum_to_one = config.flag("norm_topk_prob", usual);
+}
+
 ModelSpec mixtral(const HfReader& config) {
   require_kv_heads(config);
   ModelSpec model = rotary_gated(config);
@@ -75,6 +81,7 @@ ModelSpec qwen2_moe(const HfReader& config) {
   MoeSpec moe = experts_of(config, {"num_experts"}, kTopK, config.size({"moe_intermediate_size"}));
   moe.shared_ffn = config.size({"shared_expert_intermediate_size"});
   moe.shared_gate = true;
+  set_weights_sum(config, moe, false);
   return with_qwen_experts(config, model, moe);
 }
 
@@ -87,9 +94,9 @@ ModelSpec qwen3_moe(const HfReader& config) {
   BlockSpec& block = block_of(model);
   block.qkv_bias = block.out_bias = config.flag("attention_bias", false);
   block.qk_norm = true;
-  return with_qwen_experts(
-      config, model,
-      experts_of(config, {"num_experts"}, kTopK, config.size({"moe_intermediate_size"})));
+  MoeSpec moe = experts_of(config, {"num_experts"}, kTopK, config.size({"moe_intermediate_size"}));
+  set_weights_sum(config, moe, false);
+  return with_qwen_experts(config, model, moe);
 }
 
 LatentSpec latent_of(const HfReader& config) {
@@ -103,8 +110,23 @@ LatentSpec latent_of(const HfReader& config) {
           .value_dim = config.size({"v_head_dim"})};
 }
 
+/// DeepseekV2Config and DeepseekV3Config: what they choose from, and what they make of it, where
+/// the keys are silent. Without a method that groups them, experts are chosen from all.
+void set_router(const HfReader& config, MoeSpec& moe, bool third) {
+  const std::string method = config.text("topk_method", third ? "noaux_tc" : "greedy");
+  moe.score = config.text("scoring_func", third ? "sigmoid" : "softmax") == "sigmoid"
+                  ? RouterScore::sigmoid
+                  : RouterScore::softmax;
+  set_weights_sum(config, moe, third);
+  moe.weights_scale = config.number("routed_scaling_factor", third ? 2.5 : 1.0);
+  const std::int64_t groups = config.count_or("n_group", third ? 8 : 0);
+  if (groups <= 1 || method == "greedy") return;
+  moe.groups = groups;
+  moe.top_groups = config.count_or("topk_group", third ? 4 : 0);
+}
+
 /// Heads share one latent vector, so num_key_value_heads is as many as heads, whatever it says.
-ModelSpec deepseek(const HfReader& config, bool selection_bias) {
+ModelSpec deepseek(const HfReader& config, bool third) {
   ModelSpec model;
   model.hidden = config.size(kHidden);
   model.vocab = config.size({"vocab_size"});
@@ -130,7 +152,8 @@ ModelSpec deepseek(const HfReader& config, bool selection_bias) {
   MoeSpec moe = experts_of(config, {"n_routed_experts"}, kTopK, ffn);
   moe.shared_ffn =
       multiple(config, "n_shared_experts", config.count_or("n_shared_experts", 0), ffn);
-  moe.selection_bias = selection_bias;
+  moe.selection_bias = third && config.text("topk_method", "noaux_tc") == "noaux_tc";
+  set_router(config, moe, third);
   const std::int64_t dense = config.count_or("first_k_dense_replace", 0);
   if (dense > model.layers()) {
     config.refuse("first_k_dense_replace",
@@ -144,9 +167,7 @@ ModelSpec deepseek(const HfReader& config, bool selection_bias) {
   return model;
 }
 ModelSpec deepseek_v2(const HfReader& config) { return deepseek(config, false); }
-ModelSpec deepseek_v3(const HfReader& config) {
-  return deepseek(config, config.text("topk_method", "noaux_tc") == "noaux_tc");
-}
+ModelSpec deepseek_v3(const HfReader& config) { return deepseek(config, true); }
 
 /// DbrxAttentionConfig and DbrxFFNConfig stand in objects of their own.
 ModelSpec dbrx(const HfReader& config) {
@@ -252,6 +273,7 @@ ModelSpec llama4_text(const HfReader& config) {
   block.qk_norm = config.flag("use_qk_norm", true);
   block.qk_norm_kind = QkNorm::plain;
   MoeSpec moe = experts_of(config, {"num_local_experts"}, kTopK, block.ffn);
+  moe.score = RouterScore::sigmoid;
   moe.shared_ffn = block.ffn;  // Llama4TextMoe has one of an expert's width; no key says so
   const std::int64_t dense = config.size({"intermediate_size_mlp"});
   const auto sparse = llama4_sparse_layers(config, model.layers());
@@ -273,7 +295,8 @@ std::vector<HfFamily> expert_families() {
   const HfFixedKey whole{"partial_rotary_factor", "1.0", "rotary positions turn all of it"};
   const HfFixedKey no_bias{"attention_bias", "false", "its attention has no biases"};
   const Keys qwen{"num_experts",     "num_experts_per_tok", "moe_intermediate_size",
-                  "mlp_only_layers", "decoder_sparse_step", "use_sliding_window"};
+                  "mlp_only_layers", "decoder_sparse_step", "use_sliding_window",
+                  "norm_topk_prob"};
   const Keys qwen_ignored{"sliding_window", "max_window_layers"};
   const Keys deepseek{"hidden_size",
                       "num_attention_heads",
@@ -299,23 +322,18 @@ std::vector<HfFamily> expert_families() {
                       "moe_intermediate_size",
                       "first_k_dense_replace",
                       "moe_layer_freq",
-                      "topk_method"};
+                      "topk_method",
+                      "norm_topk_prob",
+                      "scoring_func",
+                      "n_group",
+                      "topk_group",
+                      "routed_scaling_factor"};
   // num_nextn_predict_layers: modules that predict further tokens are in the checkpoint, not in the
   // model that is trained or served.
-  const Keys deepseek_ignored{"num_key_value_heads",
-                              "auto_map",
-                              "ep_size",
-                              "head_dim",
-                              "n_group",
-                              "num_nextn_predict_layers",
-                              "pretraining_tp",
-                              "qk_head_dim",
-                              "rope_interleave",
-                              "routed_scaling_factor",
-                              "scoring_func",
-                              "topk_group",
-                              "aux_loss_alpha",
-                              "seq_aux"};
+  const Keys deepseek_ignored{
+      "num_key_value_heads",      "auto_map",       "ep_size",     "head_dim",
+      "num_nextn_predict_layers", "pretraining_tp", "qk_head_dim", "rope_interleave",
+      "aux_loss_alpha",           "seq_aux"};
   return {
       {"mixtral",
        {"MixtralForCausalLM"},

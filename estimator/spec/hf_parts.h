@@ -69,6 +69,12 @@ struct RotaryUsual {
 /// One run of blocks that see the whole sequence.
 ModelSpec rotary_gated(const HfReader& config, const RotaryUsual& usual = {});
 
+/// How positions are stretched; nullopt if they are not. What cannot be read of it is as usual:
+/// no size depends on it.
+std::optional<RopeScaling> rope_scaling(const HfReader& config);
+/// ModelSpec's `unsized`: keys that are there with another value than the one that does nothing.
+std::string unsized(const HfReader& config);
+
 /// The model of the object under text_config, whose model_type must be one of `types`.
 ModelSpec text_model(const HfReader& config, const std::vector<std::string>& types);
 /// What quantization_config says that the checkpoint's weights are; nullopt without one.

@@ -232,6 +232,7 @@ ModelSpec smollm3(const HfReader& config) {
   set_attention_bias(config, block_of(model));
   block_of(model).mlp_bias = config.flag("mlp_bias", false);
   set_windows(config, model, qwen_windows(config, model.layers()));
+  model.unsized = "no_rope_layer_interval = 4";  // where no key says so
   return model;
 }
 

@@ -13,6 +13,12 @@ struct Fields<MoeSpec> {
       Field{"router_bias", &MoeSpec::router_bias},
       Field{"expert_bias", &MoeSpec::expert_bias},
       Field{"selection_bias", &MoeSpec::selection_bias},
+      // These change no estimate, so they change no problem.
+      Field{"score", &MoeSpec::score, kAny, Hashed::no},
+      Field{"weights_sum_to_one", &MoeSpec::weights_sum_to_one, kAny, Hashed::no},
+      Field{"groups", &MoeSpec::groups, kNatural, Hashed::no},
+      Field{"top_groups", &MoeSpec::top_groups, kNatural, Hashed::no},
+      Field{"weights_scale", &MoeSpec::weights_scale, kAny, Hashed::no},
   };
 };
 
@@ -92,6 +98,21 @@ struct Fields<BlockSpec> {
 };
 
 template <>
+struct Fields<RopeScaling> {
+  static constexpr auto kFields = std::tuple{
+      Field{"type", &RopeScaling::type},
+      Field{"factor", &RopeScaling::factor},
+      Field{"original_positions", &RopeScaling::original_positions, kNatural},
+      Field{"low_freq_factor", &RopeScaling::low_freq_factor},
+      Field{"high_freq_factor", &RopeScaling::high_freq_factor},
+      Field{"beta_fast", &RopeScaling::beta_fast},
+      Field{"beta_slow", &RopeScaling::beta_slow},
+      Field{"mscale", &RopeScaling::mscale},
+      Field{"mscale_all_dim", &RopeScaling::mscale_all_dim},
+  };
+};
+
+template <>
 struct Fields<LoraSpec> {
   static constexpr auto kFields = std::tuple{
       Field{"rank", &LoraSpec::rank, kNatural},
@@ -118,6 +139,7 @@ struct Fields<ModelSpec> {
       Field{"max_positions", &ModelSpec::max_positions, kNatural},
       Field{"positions", &ModelSpec::positions},
       Field{"rope_theta", &ModelSpec::rope_theta},
+      Field{"rope_scaling", &ModelSpec::rope_scaling, kAny, Hashed::no},  // changes no estimate
       Field{"norm_eps", &ModelSpec::norm_eps},
       Field{"tied_embeddings", &ModelSpec::tied_embeddings},
       Field{"runs", &ModelSpec::runs},
@@ -134,6 +156,7 @@ struct Fields<ModelSpec> {
       Field{"logit_cap", &ModelSpec::logit_cap},
       Field{"checkpoint", &ModelSpec::checkpoint},
       Field{"uncounted", &ModelSpec::uncounted, kAny, Hashed::no},  // words about the file
+      Field{"unsized", &ModelSpec::unsized, kAny, Hashed::no},      // nor does this
       Field{"stand_in", &ModelSpec::stand_in},
       Field{"tower_parameters", &ModelSpec::tower_parameters, kNatural},
   };

@@ -81,6 +81,13 @@ struct Words<QkNorm> {
                                                           "each_head_layer", "plain"};
 };
 
+/// What a router makes of its logits before it chooses.
+enum class RouterScore { softmax, sigmoid };
+template <>
+struct Words<RouterScore> {
+  static constexpr std::array<std::string_view, 2> kWords{"softmax", "sigmoid"};
+};
+
 /// A router and experts in the place of a block's MLP; each expert is of the block's kind of MLP.
 struct MoeSpec {
   std::int64_t experts = 0;
@@ -91,6 +98,13 @@ struct MoeSpec {
   bool router_bias = false;
   bool expert_bias = false;
   bool selection_bias = false;  ///< one value per expert, for the choice only: DeepSeek-V3
+
+  // What changes no size and no work: for whoever has to be told.
+  RouterScore score = RouterScore::softmax;
+  bool weights_sum_to_one = true;  ///< those of the chosen experts
+  std::int64_t groups = 0;         ///< of experts, of which a token's are in the best top_groups
+  std::int64_t top_groups = 0;
+  double weights_scale = 1.0;  ///< what they are multiplied by at last
   bool operator==(const MoeSpec&) const = default;
 };
 
@@ -166,7 +180,21 @@ struct BlockRun {
   bool operator==(const BlockRun&) const = default;
 };
 
-/// A language model, as far as its size and its work depend on it.
+/// How rotary positions are stretched over more tokens than a model was first trained with. It
+/// changes no size and no work. Names and defaults as in huggingface/transformers
+/// src/transformers/modeling_rope_utils.py @ v4.57.0; `type` is the configuration's own word.
+struct RopeScaling {
+  std::string type;
+  double factor = 1.0;
+  std::int64_t original_positions = 0;                   ///< 0: not said
+  double low_freq_factor = 1.0, high_freq_factor = 4.0;  ///< llama3
+  double beta_fast = 32.0, beta_slow = 1.0;              ///< yarn, and what follows
+  double mscale = 1.0, mscale_all_dim = 0.0;
+  bool operator==(const RopeScaling&) const = default;
+};
+
+/// A language model, as far as its size and its work depend on it, and what else a framework is
+/// told that makes it from words.
 struct ModelSpec {
   std::string name;
   std::string family;  ///< model_type of the config.json it came from
@@ -175,6 +203,7 @@ struct ModelSpec {
   std::int64_t max_positions = 0;
   Positions positions = Positions::rotary;
   double rope_theta = 10000.0;
+  std::optional<RopeScaling> rope_scaling{};
   double norm_eps = 1e-5;
   bool tied_embeddings = false;
   std::vector<BlockRun> runs;
@@ -194,7 +223,10 @@ struct ModelSpec {
   /// What its checkpoint stores the linear layers as, where that is not the arithmetic's type.
   std::optional<WeightFormat> checkpoint{};
   std::string
-      uncounted{};        ///< keys of its configuration whose parts are not in here: an image tower
+      uncounted{};  ///< keys of its configuration whose parts are not in here: an image tower
+  /// Keys of its configuration, with their values, that change what it computes, and are in no
+  /// other field because no size depends on them: multipliers, layers without positions.
+  std::string unsized{};
   bool stand_in = false;  ///< of the model that is trained nothing is known; this is one like it
   std::int64_t tower_parameters = 0;  ///< of the image tower and its projector beside the decoder
 

@@ -328,7 +328,8 @@ std::vector<Kind> kinds() {
         zero(1) + qwen3(true),
         zero(1, full) + nodes(2),
         zero(1) + experts(8, 4),
-        zero(1, full) + experts(8, 4) + ranks(2) + sp()}},
+        zero(1, full) + experts(8, 4) + ranks(2) + sp(),
+        zero(1, full) + tuned()}},
       {"megatron-deepspeed",
        "0.5.10",
        targets::megatron_deepspeed::emit,
@@ -359,13 +360,15 @@ std::vector<Kind> kinds() {
         zero(3) + fp32(),
         zero(3, full) + nodes(2),
         zero(3, full) + own_llama,
-        zero(2) + sizes(1024, 5, 3000, 5000) + qwen3(true)}},
+        zero(2) + sizes(1024, 5, 3000, 5000) + qwen3(true),
+        zero(3, full) + tuned()}},
       {"torchtitan",
        "0.3.0",
        targets::torchtitan::emit,
        titan3_checks,
        {zero(3, full), zero(2), zero(3, op), zero(3, full) + ranks(2) + sp(),
-        zero(3, full) + ranks(2), zero(2, full) + ranks(1, 2), zero(3, full) + replicas(2)}},
+        zero(3, full) + ranks(2), zero(2, full) + ranks(1, 2), zero(3, full) + replicas(2),
+        zero(3, full) + tuned()}},
   };
 }
 
@@ -396,6 +399,7 @@ std::string plan_text(const EmitRequest& request) {
   if (problem.model.name != llama_8b().name) {
     text += fmt::format(", {} layers of {}", problem.model.layers(), problem.model.hidden);
   }
+  if (problem.workload.job != usual.job) text += fmt::format(", {}", word(problem.workload.job));
   if (problem.cluster.device.kind == DeviceKind::cpu) text += ", CPU";
   return text;
 }

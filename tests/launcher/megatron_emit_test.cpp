@@ -82,6 +82,8 @@ num-query-groups: 8
 position-embedding-type: rope
 max-position-embeddings: 131072
 rotary-base: 500000
+use-rope-scaling: true
+rope-scaling-factor: 8.0
 normalization: RMSNorm
 swiglu: true
 disable-bias-linear: true
@@ -401,7 +403,7 @@ TEST(MegatronEmit, NoNameBecomesAnArgument) {
     EmitRequest asked = request();
     asked.plan.evidence.study = asked.plan.problem.model.name = text;
     EXPECT_EQ(body(emit(asked)), body(emit(request()))) << text;
-    EXPECT_EQ(YAML::Load(text_of(emit(asked), "megatron_args.yaml")).size(), 40U) << text;
+    EXPECT_EQ(YAML::Load(text_of(emit(asked), "megatron_args.yaml")).size(), 42U) << text;
     EXPECT_EQ(emit(asked).command, emit(request()).command) << text;
   }
 }
@@ -436,6 +438,13 @@ std::vector<EmitRequest> all_words(const char* version) {
   candidate(3).schedule = Schedule::interleaved;
   problem(4).model.runs[0].count = 31;
   add_experts(problem(5));
+  problem(5).model.runs[1].block.moe = MoeSpec{.experts = 8,
+                                               .top_k = 2,
+                                               .ffn = 1024,
+                                               .weights_sum_to_one = false,
+                                               .groups = 4,
+                                               .top_groups = 2,
+                                               .weights_scale = 16.0};
   if (std::string(version) != "0.14.0") {
     candidate(5).recompute = {};
     candidate(5).offload.activations = true;

@@ -128,7 +128,12 @@ Change qwen3(bool tied) {
   return [=](Problem& p, Candidate&) {
     p.model.runs[0].block.qk_norm = true;
     p.model.tied_embeddings = tied;
+    p.model.rope_scaling.reset();
   };
+}
+
+Change tuned() {
+  return [](Problem& p, Candidate&) { p.workload.job = Job::finetune; };
 }
 
 Change experts(std::int64_t count, int ep) {

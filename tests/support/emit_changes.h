@@ -34,5 +34,7 @@ Change uneven(std::vector<std::int64_t> blocks);
 Change sizes(std::int64_t hidden, std::int64_t layers, std::int64_t ffn, std::int64_t vocab);
 Change qwen3(bool tied);
 Change experts(std::int64_t count, int ep);
+/// The weights are there before.
+Change tuned();
 
 }  // namespace planwright::testing

@@ -24,6 +24,8 @@ ModelSpec llama_8b() {
   model.vocab = 128256;
   model.max_positions = 131072;
   model.rope_theta = 500000;
+  model.rope_scaling = {
+      .type = "llama3", .factor = 8.0, .original_positions = 8192, .low_freq_factor = 1.0};
   model.runs = {{32, block}};
   return model;
 }

@@ -10,6 +10,7 @@
 #include "launcher/targets/megatron/rules.h"
 #include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/origin.h"
+#include "launcher/targets/shared/untold.h"
 
 namespace planwright::targets::megatron {
 namespace {
@@ -35,6 +36,15 @@ std::string arguments_file(const EmitRequest& request, const Json& arguments) {
   return launcher::comment_lines(head) + launcher::yaml_text(arguments);
 }
 
+void warn_of_model(LaunchConfig& config, const EmitRequest& request) {
+  const ModelSpec& model = request.plan.problem.model;
+  warn_of_untold(config, model, untold(model), "Megatron-LM");
+  if (!model.has_experts() || request.probe || gives(request, {"--moe-aux-loss-coeff"})) return;
+  config.warnings.emplace_back(
+      "how the router balances its experts is no part of a plan: its auxiliary loss has the "
+      "coefficient 0 until --moe-aux-loss-coeff stands behind --");
+}
+
 void add_warnings(LaunchConfig& config, const EmitRequest& request, const Json& arguments) {
   if (arguments.contains("mock-data")) {
     config.warnings.emplace_back(
@@ -47,6 +57,12 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request, const Json& 
         "stands behind --, with --lr for the learning rate",
         kTrialIterations));
   }
+  if (arguments.contains("pretrained-checkpoint")) {
+    warn_of_checkpoint(config, "--pretrained-checkpoint",
+                       "in Megatron's own format, and of the vocabulary and layout of these "
+                       "arguments");
+  }
+  warn_of_model(config, request);
   if (arguments.contains("fine-grained-activation-offloading")) {
     config.warnings.emplace_back("offload of activations needs Megatron Core 0.16 or later");
   }

@@ -7,6 +7,13 @@
 namespace planwright::targets::megatron {
 namespace {
 
+constexpr const char* kYarn = "yarn";
+constexpr const char* kLlama3 = "llama3";
+
+bool scores_by_sigmoid(const MoeSpec& moe) {
+  return moe.score == RouterScore::sigmoid || moe.selection_bias;
+}
+
 /// The first one with, or without, experts.
 const BlockSpec* find_block(const ModelSpec& model, bool experts) {
   const auto found = std::find_if(model.runs.begin(), model.runs.end(), [&](const BlockRun& run) {
@@ -15,9 +22,19 @@ const BlockSpec* find_block(const ModelSpec& model, bool experts) {
   return found == model.runs.end() ? nullptr : &found->block;
 }
 
-/// Norms of the latent vectors are those of queries and keys here. YaRN is the default where
-/// attention is latent; that the tables of positions are stretched changes no size.
-void add_latent(Json& json, const LatentSpec& latent) {
+/// YaRN is the default where attention is latent, by a factor of 40; its other numbers have no
+/// arguments.
+void add_latent_scaling(Json& json, const std::optional<RopeScaling>& scaling) {
+  const bool yarn = scaling && scaling->type == kYarn;
+  json["rope-type"] = yarn ? kYarn : "rope";
+  if (!yarn) return;
+  json["rotary-scaling-factor"] = scaling->factor;
+  json["mscale"] = scaling->mscale;
+  json["mscale-all-dim"] = scaling->mscale_all_dim;
+}
+
+/// Norms of the latent vectors are those of queries and keys here.
+void add_latent(Json& json, const ModelSpec& model, const LatentSpec& latent) {
   json["multi-latent-attention"] = true;
   if (latent.q_rank > 0) json["q-lora-rank"] = latent.q_rank;
   json["kv-lora-rank"] = latent.kv_rank;
@@ -26,13 +43,13 @@ void add_latent(Json& json, const LatentSpec& latent) {
   json["v-head-dim"] = latent.value_dim;
   json["kv-channels"] = latent.value_dim;
   json["qk-layernorm"] = true;
-  json["rope-type"] = "rope";
+  add_latent_scaling(json, model.rope_scaling);
   json["no-rope-fusion"] = true;
 }
 
-void add_attention(Json& json, const BlockSpec& block) {
+void add_attention(Json& json, const ModelSpec& model, const BlockSpec& block) {
   json["num-attention-heads"] = block.heads;
-  if (block.latent) return add_latent(json, *block.latent);
+  if (block.latent) return add_latent(json, model, *block.latent);
   json["kv-channels"] = block.head_dim;
   if (block.kv_heads != block.heads) {
     json["group-query-attention"] = true;
@@ -46,7 +63,11 @@ void add_positions(Json& json, const Problem& problem) {
   const bool rotary = model.positions == Positions::rotary;
   json["position-embedding-type"] = rotary ? "rope" : "learned_absolute";
   json["max-position-embeddings"] = std::max(model.max_positions, problem.workload.seq);
-  if (rotary) json["rotary-base"] = std::llround(model.rope_theta);
+  if (!rotary) return;
+  json["rotary-base"] = std::llround(model.rope_theta);
+  if (!model.rope_scaling || model.rope_scaling->type != kLlama3) return;
+  json["use-rope-scaling"] = true;
+  json["rope-scaling-factor"] = model.rope_scaling->factor;
 }
 
 void add_layers(Json& json, const BlockSpec& block) {
@@ -55,6 +76,22 @@ void add_layers(Json& json, const BlockSpec& block) {
   if (block.activation == Activation::relu_squared) json["squared-relu"] = true;
   if (!block.mlp_bias) json["disable-bias-linear"] = true;
   if (block.qkv_bias && !block.mlp_bias) json["add-qkv-bias"] = true;
+}
+
+/// The bias is only taken with a sigmoid. Softmax goes over the chosen alone unless it is said to
+/// come before the choice, as it must where one is chosen. Source: megatron/core/transformer/moe/
+/// moe_utils.py, topk_softmax_with_capacity, and transformer_config.py @ core_v0.14.0.
+void add_router(Json& json, const MoeSpec& moe) {
+  if (scores_by_sigmoid(moe)) {
+    json["moe-router-score-function"] = "sigmoid";
+  } else if (!moe.weights_sum_to_one || moe.top_k == 1) {
+    json["moe-router-pre-softmax"] = true;
+  }
+  if (moe.selection_bias) json["moe-router-enable-expert-bias"] = true;
+  if (moe.weights_scale != 1.0) json["moe-router-topk-scaling-factor"] = moe.weights_scale;
+  if (moe.groups == 0) return;
+  json["moe-router-num-groups"] = moe.groups;
+  json["moe-router-group-topk"] = moe.top_groups;
 }
 
 /// "([0]*1+[1]*26)": which layers have experts.
@@ -73,9 +110,7 @@ void add_experts(Json& json, const ModelSpec& model, const MoeSpec& moe) {
   json["moe-ffn-hidden-size"] = moe.ffn;
   json["moe-layer-freq"] = expert_layers(model);
   if (moe.shared_ffn > 0) json["moe-shared-expert-intermediate-size"] = moe.shared_ffn;
-  if (!moe.selection_bias) return;
-  json["moe-router-enable-expert-bias"] = true;
-  json["moe-router-score-function"] = "sigmoid";  // which the bias is only taken with
+  add_router(json, moe);
 }
 
 }  // namespace
@@ -87,7 +122,7 @@ Json model_arguments(const Problem& problem) {
   const BlockSpec* const sparse = find_block(model, true);
   Json json{{"num-layers", model.layers()}, {"hidden-size", model.hidden}};
   json["ffn-hidden-size"] = dense != nullptr ? dense->ffn : sparse->moe->ffn;
-  add_attention(json, block);
+  add_attention(json, model, block);
   add_positions(json, problem);
   add_layers(json, block);
   json["norm-epsilon"] = model.norm_eps;

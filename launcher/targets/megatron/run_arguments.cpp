@@ -5,20 +5,12 @@
 #include "launcher/targets/megatron/arguments.h"
 #include "launcher/targets/megatron/rules.h"
 #include "launcher/targets/megatron/versions.h"
+#include "launcher/targets/shared/launch.h"
 
 namespace planwright::targets::megatron {
 namespace {
 
 using launcher::EmitRequest;
-
-/// Whether the user's words have one of the options, as `--option` or `--option=value`.
-bool gives(const EmitRequest& request, std::initializer_list<const char*> options) {
-  const auto& words = request.user.words;
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    const std::string name = word.substr(0, word.find('='));
-    return std::find(options.begin(), options.end(), name) != options.end();
-  });
-}
 
 void add_data(Json& json, const EmitRequest& request) {
   if (!gives(request, {"--data-path", "--data-args-path", "--train-data-path",
@@ -42,6 +34,14 @@ void add_length(Json& json, const EmitRequest& request) {
   if (!gives(request, {"--lr"})) json["lr"] = 1e-4;
 }
 
+/// Read where --load has no checkpoint yet, and then without the optimizer's states and from the
+/// first iteration on. Source: megatron/training/checkpointing.py, load_checkpoint.
+void add_weights(Json& json, const EmitRequest& request) {
+  if (!begins_with_weights(request) || gives(request, {"--load", "--pretrained-checkpoint"}))
+    return;
+  json["pretrained-checkpoint"] = kCheckpointPlaceholder;
+}
+
 /// Without evaluations between the steps.
 void add_probe(Json& json, const EmitRequest& request) {
   json["exit-interval"] = request.steps;
@@ -60,10 +60,19 @@ void add_words(std::vector<std::string>& words, const Json& value) {
 
 }  // namespace
 
+bool gives(const EmitRequest& request, std::initializer_list<const char*> options) {
+  const auto& words = request.user.words;
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    const std::string name = word.substr(0, word.find('='));
+    return std::find(options.begin(), options.end(), name) != options.end();
+  });
+}
+
 Json run_arguments(const EmitRequest& request) {
   Json json = Json::object();
   add_data(json, request);
   add_length(json, request);
+  add_weights(json, request);
   if (request.probe) add_probe(json, request);
   return json;
 }

@@ -1,11 +1,13 @@
 #include "launcher/targets/megatron_deepspeed/arguments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "launcher/targets/megatron_deepspeed/holdings.h"
 #include "launcher/targets/megatron_deepspeed/rules.h"
+#include "launcher/targets/shared/launch.h"
 
 namespace planwright::targets::megatron_deepspeed {
 namespace {
@@ -40,7 +42,10 @@ void add_other_fork(Json& json, const Problem& problem, const Candidate& c) {
   const ModelSpec& model = problem.model;
   const BlockSpec& block = model.block(0);
   if (block.kv_heads != block.heads) json["num-key-value-heads"] = block.kv_heads;
-  if (model.positions == Positions::rotary) json["use-rotary-position-embeddings"] = true;
+  if (model.positions == Positions::rotary) {
+    json["use-rotary-position-embeddings"] = true;
+    json["rotary-position-embeddings-theta"] = std::llround(model.rope_theta);
+  }
   if (block.norm == NormKind::rms_norm) json["normalization"] = "rmsnorm";
   if (block.mlp == MlpKind::gated) json["swiglu"] = true;
   if (!block.mlp_bias) json["disable-bias-linear"] = true;
@@ -68,6 +73,10 @@ void add_run(Json& json, const EmitRequest& request) {
     json["train-iters"] = request.steps > 0 ? request.steps : kTrialIterations;
   }
   if (!gives(request, {"--lr"})) json["lr"] = 1e-4;
+  if (begins_with_weights(request) && !gives(request, {"--load"})) {
+    json["load"] = kCheckpointPlaceholder;
+    json["finetune"] = true;  // without the optimizer's states and the iteration
+  }
   if (!request.probe) return;
   json["exit-interval"] = request.steps;
   json["eval-iters"] = 0;

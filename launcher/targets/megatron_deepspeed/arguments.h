@@ -15,6 +15,9 @@ Json arguments(const launcher::EmitRequest& request);
 /// DeepSpeed's configuration beside them.
 Json configuration(const Problem& problem, const Candidate& candidate, bool probe);
 
+/// What of the model has no argument, in words; empty if all of it has.
+std::vector<std::string> untold(const ModelSpec& model);
+
 /// As words of a command.
 std::vector<std::string> words_of(const Json& arguments);
 

@@ -10,6 +10,7 @@
 #include "launcher/targets/megatron_deepspeed/rules.h"
 #include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/origin.h"
+#include "launcher/targets/shared/untold.h"
 
 namespace planwright::targets::megatron_deepspeed {
 namespace {
@@ -46,6 +47,13 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request, const Json& 
         "stands behind --, with --lr for the learning rate",
         kTrialIterations));
   }
+  if (arguments.contains("load")) {
+    warn_of_checkpoint(config, "--load",
+                       "in Megatron-DeepSpeed's own format; without --finetune it goes on where a "
+                       "run has ended");
+  }
+  const ModelSpec& model = request.plan.problem.model;
+  warn_of_untold(config, model, untold(model), "Megatron-DeepSpeed");
   if (is_of_other_fork(arguments)) {
     config.warnings.emplace_back(
         "some of these arguments are of Microsoft's fork of Megatron-DeepSpeed, not of "

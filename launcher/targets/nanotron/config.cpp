@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/targets/nanotron/rules.h"
+#include "launcher/targets/shared/launch.h"
 
 namespace planwright::targets::nanotron {
 namespace {
@@ -70,6 +71,13 @@ Json data_stages() {
         {"data", {{"dataset", nullptr}, {"num_loading_workers", 1}, {"seed", 42}}}}});
 }
 
+/// With a path it is nanotron's ExistingCheckpointInit: weights alone. Source: huggingface/nanotron
+/// src/nanotron/config/models_config.py and trainer.py @ 2411b02.
+Json init_method(const launcher::EmitRequest& request) {
+  if (begins_with_weights(request)) return {{"path", kCheckpointPlaceholder}};
+  return {{"std", 0.02}};
+}
+
 Json checkpoints(bool probe) {
   return {{"checkpoints_path", "checkpoints"},
           {"checkpoint_interval", 1000},
@@ -93,7 +101,7 @@ Json config(const launcher::EmitRequest& request) {
            {{"dtype", "bfloat16"},
             {"ddp_bucket_cap_mb", 25},
             {"make_vocab_size_divisible_by", 1},
-            {"init_method", {{"std", 0.02}}},
+            {"init_method", init_method(request)},
             {"model_config", model_config(problem)}}},
           {"optimizer", optimizer(c, steps)},
           {"data_stages", data_stages()},

@@ -10,6 +10,7 @@
 #include "launcher/targets/nanotron/rules.h"
 #include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/origin.h"
+#include "launcher/targets/shared/untold.h"
 
 namespace planwright::targets::nanotron {
 namespace {
@@ -18,6 +19,13 @@ using launcher::EmitRequest;
 using launcher::LaunchConfig;
 
 constexpr const char* kScript = "run_train.py";
+
+/// LlamaConfig has a rope_scaling, which models/llama.py @ 2411b02 does not read.
+void warn_of_model(LaunchConfig& config, const ModelSpec& model) {
+  std::vector<std::string> untold;
+  if (model.rope_scaling) untold.push_back(scaling_text(model));
+  warn_of_untold(config, model, std::move(untold), "nanotron's Llama");
+}
 
 void add_warnings(LaunchConfig& config, const EmitRequest& request) {
   config.warnings.emplace_back(
@@ -29,6 +37,11 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request) {
         "or write it into nanotron.yaml",
         kTrialSteps));
   }
+  if (begins_with_weights(request)) {
+    warn_of_checkpoint(config, "model.init_method.path",
+                       "as nanotron saves them, or its examples/llama converts them");
+  }
+  warn_of_model(config, request.plan.problem.model);
   if (!brings_script(request)) {
     config.warnings.push_back(fmt::format(
         "{} is nanotron's own: start the command in its folder, or give its path behind --",

@@ -20,7 +20,6 @@ using launcher::LaunchConfig;
 /// litgpt's default, which the estimate does not depend on as long as there is any.
 constexpr double kAdapterDropout = 0.05;
 
-constexpr const char* kCheckpoint = "YOUR_CHECKPOINT_DIR";
 constexpr const char* kModelName = "YOUR_MODEL_NAME";
 
 double dropout_of(const Candidate& c) { return drops_adapter_inputs(c) ? kAdapterDropout : 0.0; }
@@ -114,7 +113,7 @@ void add_litgpt(LaunchConfig& config, const EmitRequest& request) {
                                     launcher::yaml_text(litgpt_config(request))});
   config.command = {"litgpt", litgpt_command(job)};
   std::vector<std::string> words = user_words(request);
-  const char* const place = job == Job::pretrain ? kModelName : kCheckpoint;
+  const char* const place = job == Job::pretrain ? kModelName : kCheckpointPlaceholder;
   if (words.empty()) {
     words = {place};
     config.warnings.push_back(fmt::format(

@@ -158,6 +158,18 @@ void warn_of_nvme(LaunchConfig& config, const Candidate& candidate) {
       fmt::format("put your disk's folder in the place of {}", kNvmePlaceholder));
 }
 
+bool begins_with_weights(const EmitRequest& request) {
+  return !request.probe && request.plan.problem.workload.job != Job::pretrain;
+}
+
+void warn_of_checkpoint(LaunchConfig& config, const std::string& setting,
+                        const std::string& format) {
+  config.warnings.push_back(
+      fmt::format("put the folder of the weights that training begins with in the place of {} "
+                  "({}): {}",
+                  kCheckpointPlaceholder, setting, format));
+}
+
 std::vector<std::string> adapter_warnings(const EmitRequest& request) {
   const Problem& problem = request.plan.problem;
   if (!problem.model.lora.freezes() && problem.workload.job != Job::qlora) return {};

@@ -13,6 +13,8 @@ namespace planwright::targets {
 constexpr const char* kScriptPlaceholder = "YOUR_SCRIPT.py";
 constexpr const char* kHeadNodePlaceholder = "HEAD_NODE";
 constexpr int kPort = 29500;
+/// The folder of the weights that a job begins with.
+constexpr const char* kCheckpointPlaceholder = "YOUR_CHECKPOINT_DIR";
 /// The folder of states that are offloaded to a disk.
 constexpr const char* kNvmePlaceholder = "/local_nvme";
 
@@ -55,6 +57,15 @@ std::vector<std::string> command_with_own_script(const launcher::EmitRequest& re
                                                  std::vector<std::string> front,
                                                  const std::vector<std::string>& own,
                                                  const std::vector<std::string>& options);
+
+/// Whether what is started trains weights that exist: not a model's first, and not a probe's, which
+/// are any.
+bool begins_with_weights(const launcher::EmitRequest& request);
+
+/// Says whose place it is in which that placeholder stands, `setting`, and that its weights are to
+/// be in `format`.
+void warn_of_checkpoint(launcher::LaunchConfig& config, const std::string& setting,
+                        const std::string& format);
 
 /// Said where the plan has adapters, which are made by the user's script.
 std::vector<std::string> adapter_warnings(const launcher::EmitRequest& request);

@@ -10,6 +10,7 @@
 #include "launcher/targets/shared/knobs.h"
 #include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/origin.h"
+#include "launcher/targets/shared/untold.h"
 #include "launcher/targets/torchtitan/models.h"
 #include "launcher/targets/torchtitan/python_config.h"
 #include "launcher/targets/torchtitan/revisions.h"
@@ -42,6 +43,13 @@ Json compile_section(const Problem& problem, const Candidate& c) {
   return json;
 }
 
+/// Source: torchtitan config/job_config.py, Checkpoint @ v0.2.2.
+Json weights_section() {
+  return {{"enable", true},
+          {"initial_load_path", kCheckpointPlaceholder},
+          {"initial_load_in_hf", true}};
+}
+
 Json document(const EmitRequest& request) {
   const auto& [problem, candidate, evidence] = request.plan;
   const Flavor flavor = flavor_of(problem.model);
@@ -53,6 +61,7 @@ Json document(const EmitRequest& request) {
             {"compile", compile_section(problem, candidate)},
             {"metrics", {{"log_freq", request.probe ? 1 : 10}}}};
   if (request.probe) json["checkpoint"] = {{"enable", false}};
+  if (begins_with_weights(request)) json["checkpoint"] = weights_section();
   if (problem.workload.precision == Precision::fp8) add_float8(json, candidate);
   if (!flavor.shipped) json["experimental"] = {{"custom_import", kRegistrationModule}};
   return json;
@@ -102,11 +111,29 @@ bool alternates_differently(const Problem& problem, const Candidate& c) {
   return false;
 }
 
+/// torchtitan's models have no dropout.
+void warn_of_model(LaunchConfig& config, const EmitRequest& request) {
+  const Problem& problem = request.plan.problem;
+  const ModelSpec& model = problem.model;
+  const bool registered = !is_python_generation(problem) && !flavor_of(model).shipped;
+  std::vector<std::string> all = untold(model, registered);
+  if (problem.workload.hidden_dropout > 0 || problem.workload.attention_dropout > 0) {
+    all.push_back(fmt::format("dropout {} of the hidden state, {} of attention",
+                              problem.workload.hidden_dropout, problem.workload.attention_dropout));
+  }
+  warn_of_untold(config, model, std::move(all), "torchtitan");
+}
+
 void add_warnings(LaunchConfig& config, const EmitRequest& request) {
   const auto& [problem, c, evidence] = request.plan;
   config.warnings.emplace_back(
       "the tokenizer's folder (hf_assets_path), the data set and the learning rate are no part of "
       "a plan: they are torchtitan's defaults until you set them");
+  if (begins_with_weights(request)) {
+    warn_of_checkpoint(config, "checkpoint.initial_load_path",
+                       "Hugging Face's own files, as an absolute path");
+  }
+  warn_of_model(config, request);
   if (c.attention == AttentionKernel::eager) {
     config.warnings.emplace_back(
         "attention eager is not in these files: torchtitan uses PyTorch's fused attention; target "

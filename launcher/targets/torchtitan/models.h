@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "estimator/spec/model_spec.h"
 
@@ -23,6 +24,13 @@ struct Flavor {
 
 /// The shipped flavor with the model's sizes, or a name for one that is not shipped.
 Flavor flavor_of(const ModelSpec& model);
+
+/// The folder of its family's blocks, torchtitan/models/FOLDER.
+std::string model_folder(const ModelSpec& model);
+
+/// What of the model is not in torchtitan's own flavor, or, if it is `registered`, in that module;
+/// in its configuration's words.
+std::vector<std::string> untold(const ModelSpec& model, bool registered);
 
 /// The function of torchtitan 0.3's configuration registry that has the model; empty if none has.
 std::string registry_function(const ModelSpec& model);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/quote.h"
+#include "launcher/targets/shared/launch.h"
 #include "launcher/targets/shared/origin.h"
 #include "launcher/targets/torchtitan/models.h"
 #include "launcher/targets/torchtitan/settings.h"
@@ -47,7 +48,15 @@ std::string imports(const Problem& problem, const char* recompute) {
     text += fmt::format("from torchtitan.distributed.activation_checkpoint import {}\n", recompute);
   }
   return text + fmt::format("from torchtitan.models.{}.config_registry import {}\n",
-                            flavor_of(problem.model).model, registry_function(problem.model));
+                            model_folder(problem.model), registry_function(problem.model));
+}
+
+/// The path must be absolute. Source: torchtitan/components/checkpointer/base.py @ 0.3.0.
+std::string checkpoint_lines() {
+  return fmt::format(
+      "    config.checkpoint.enable = True\n    config.checkpoint.initial_load_in_hf = True\n"
+      "    config.checkpoint.initial_load_path = \"/{}\"\n",
+      kCheckpointPlaceholder);
 }
 
 }  // namespace
@@ -67,6 +76,7 @@ std::string python_config(const launcher::EmitRequest& request) {
           (recompute.empty() ? "None" : recompute + ".Config()") + "\n";
   text += fmt::format("    config.metrics.log_freq = {}\n", request.probe ? 1 : 10);
   if (request.probe) text += "    config.checkpoint.enable = False\n";
+  if (begins_with_weights(request)) text += checkpoint_lines();
   return text + "    return config\n";
 }
 
