@@ -81,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
                   {1, 2},
                   {1, 2},
                   {0, 1, 2, 3},
-                  {"none", "selective", "full", "chunk:2", "chunk:4", "first:1", "first:2"}},
+                  {"none", "selective", "selective:mlp", "full", "chunk:2", "chunk:4", "first:1",
+                   "first:2"}},
         SpaceCase{"nanotron", {1, 2}, {1, 2}, {0, 1}, {"none", "full"}}),
     [](const auto& test) {
       std::string name = test.param.target;

@@ -413,7 +413,8 @@ TEST_F(UserReport, Ur089AFigureHasAUnitAndAnOrigin) {  // Hsword/Hetu#70
   EXPECT_EQ(count(24) - count(23), 12.0 * 1024 * 1024 + 13 * 1024);
   EXPECT_NEAR(4 * (count(24) - count(23)) / (1 << 20), 48.05, 0.005) << "MiB in fp32";
   const CommandResult devices = run_command({folder_.path()}, words("devices --json"));
-  for (const Json& row : json_lines(devices.out).front()["rows"]) {
+  const Json listed = json_lines(devices.out).front();
+  for (const Json& row : listed["rows"]) {
     EXPECT_FALSE(row["source"].get<std::string>().empty()) << row;
   }
 }
