@@ -20,11 +20,17 @@ Work norm_work(const StepShape& s, const Widths& w) {
   return pass(s, w.hidden, w.hidden, local_share(s));
 }
 
+double up_width(const BlockSpec& b, double ffn) { return (b.mlp == MlpKind::gated ? 2 : 1) * ffn; }
+
+/// The activation of an MLP `ffn` wide.
+Work activation_work(const StepShape& s, const BlockSpec& b, double ffn) {
+  return pass(s, up_width(b, ffn), ffn);
+}
+
 /// An MLP `ffn` wide: two products, or three in two, and the activation.
 Work mlp_work(const StepShape& s, const BlockSpec& b, double hidden, double ffn) {
-  const double up = (b.mlp == MlpKind::gated ? 2 : 1) * ffn;
-  Work work = products(s, hidden * (up + ffn), 2);
-  work += pass(s, up, ffn);
+  Work work = products(s, hidden * (up_width(b, ffn) + ffn), 2);
+  work += activation_work(s, b, ffn);
   return work;
 }
 
@@ -45,8 +51,7 @@ Work experts_again_work(const StepShape& s, const BlockSpec& b, double hidden) {
   if (experts.shared > 0 && (again.moe || again.shared_experts)) {
     work += mlp_work(s, b, hidden, experts.shared);
   }
-  const double up = (b.mlp == MlpKind::gated ? 2 : 1) * experts.routed;
-  if (again.moe_act) work += pass(s, up, experts.routed);
+  if (again.moe_act) work += activation_work(s, b, experts.routed);
   return work;
 }
 
@@ -57,8 +62,8 @@ Work modules_again_work(const StepShape& s, const BlockSpec& b) {
   const Widths w = widths_of(s, b);
   Work work;
   if (again.core_attn) work += attention_work(s, b);
-  const double norms = (b.latent ? 1 : 0) + (b.moe ? 1 : 0);
-  if (again.layernorm && norms > 0) work += norms * norm_work(s, w);
+  if (again.layernorm && b.latent) work += norm_work(s, w);
+  if (again.layernorm && b.moe) work += norm_work(s, w);
   if (again.mla_up_proj && b.latent) {
     work += products(s, leading_up_weights(s, b), 2);
     work += pass(s, w.attention + w.kv, w.attention + w.kv);

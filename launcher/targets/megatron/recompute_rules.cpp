@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimator/spec/model_features.h"
 #include "estimator/spec/model_part.h"
 #include "estimator/spec/recompute_plan.h"
 #include "launcher/targets/megatron/rules.h"
@@ -32,9 +33,7 @@ bool names_module(const Candidate& c, bool (*is)(const std::string&)) {
   return std::any_of(c.recompute.modules.begin(), c.recompute.modules.end(), is);
 }
 
-bool has_latents(const Problem& p) {
-  return p.model.any_block([](const BlockSpec& b) { return b.latent.has_value(); });
-}
+bool has_latents(const Problem& p) { return has_feature(p.model, ModelFeature::latent_attention); }
 
 /// Norms of their own: others are one kernel with the product behind them.
 bool has_norms(const Problem& p) { return has_latents(p) || p.model.has_experts(); }
