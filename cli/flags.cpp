@@ -168,7 +168,8 @@ std::string help_text(const Verb& verb) {
     const std::string home = heading(key);
     if (home != group) text += fmt::format("\n{}\n", home);
     group = home;
-    text += fmt::format("  {:<27}{}\n", fmt::format("--{} {}", key.name, key.argument), key.help);
+    const std::string flag = fmt::format("--{} {}", key.name, key.argument);
+    text += fmt::format("  {:<26} {}\n", flag, key.help);
   }
   return text;
 }

@@ -60,7 +60,7 @@ const std::vector<Key>& all_keys() {
       {"schedule", Table::candidate, text, "WORD", "gpipe, 1f1b, interleaved, zb"},
       {"sp", Table::candidate, toggle, "on|off", "sequence parallel"},
       {"recompute", Table::candidate, text, "WORD",
-       "none, full, selective[:MODULES], chunk:K, ..."},
+       "none, full, selective[:MODULES joined by +, by target], chunk:K, ..."},
       {"offload", Table::candidate, text, "WORDS",
        "none, optimizer, params, activations (joined by +)"},
       {"offload-to", Table::candidate, text, "cpu|nvme", "where to"},

@@ -43,13 +43,16 @@ Experts experts_of(const StepShape& s, const MoeSpec& moe) {
   return {static_cast<double>(moe.top_k * moe.ffn) / tp, static_cast<double>(moe.shared_ffn) / tp};
 }
 
-Work experts_again_work(const StepShape& s, const BlockSpec& b, double hidden) {
+Work experts_again_work(const StepShape& s, const BlockSpec& b, const Widths& w) {
   const RecomputedModules& again = s.again;
   const Experts experts = experts_of(s, *b.moe);
   Work work;
-  if (again.moe) work += mlp_work(s, b, hidden, experts.routed);
+  if (again.moe) {
+    work += mlp_work(s, b, w.hidden, experts.routed);
+    work.other_weights += other_weights(s, w, mlp_weights(w));
+  }
   if (experts.shared > 0 && (again.moe || again.shared_experts)) {
-    work += mlp_work(s, b, hidden, experts.shared);
+    work += mlp_work(s, b, w.hidden, experts.shared);
   }
   if (again.moe_act) work += activation_work(s, b, experts.routed);
   return work;
@@ -72,7 +75,7 @@ Work modules_again_work(const StepShape& s, const BlockSpec& b) {
     work += norm_work(s, w);
     work += mlp_work(s, b, w.hidden, w.ffn);
   }
-  if (b.moe) work += experts_again_work(s, b, w.hidden);
+  if (b.moe) work += experts_again_work(s, b, w);
   return work;
 }
 

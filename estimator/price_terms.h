@@ -20,15 +20,17 @@ struct TimeTerms {
 };
 
 /// Products: flops / rate, and once more the time in which a micro-batch of `half_tokens` would do
-/// its flops, because the weights are read whatever its size: 2 k n m / rate · (1 + half / m).
+/// its flops, because the weights are read whatever its size: 2 k n m / rate · (1 + half / m). Of
+/// weights that one token does not go through only the reading counts: 2 k n half / rate.
 /// Memory-bound kernels: bytes / bandwidth. Every kernel: its overhead. All of it times
 /// `work_factor` where the kernels are somebody else's.
 /// Source: Williams, Waterman, Patterson (2009), the roofline, with its two ceilings added and not
 /// the larger taken: kernels follow each other and do not overlap.
 template <class T>
 T work_time(const Work& work, double tokens, const Values<T>& v) {
-  const T ours = work.matrix_flops / v[Term::matrix_rate] * (1.0 + v[Term::half_tokens] / tokens) +
-                 work.attention_flops / v[Term::matrix_rate] +
+  const double in_reading = work.matrix_flops / tokens + 2 * work.other_weights;
+  const T ours = (work.matrix_flops + work.attention_flops + in_reading * v[Term::half_tokens]) /
+                     v[Term::matrix_rate] +
                  work.bytes / v[Term::memory_bandwidth] + work.launches * v[Term::kernel_overhead];
   return ours * v[Term::work_factor];
 }

@@ -27,20 +27,22 @@ struct PhaseBytes {
 /// Work of one rank.
 struct Work {
   double matrix_flops = 0;     ///< products with weights
+  double other_weights = 0;    ///< that they read beside those that one token goes through
   double attention_flops = 0;  ///< scores and their weighted sums
   double bytes = 0;            ///< read and written by kernels that only move memory
   double launches = 0;         ///< kernels started
 
   Work& operator+=(const Work& other) {
     matrix_flops += other.matrix_flops;
+    other_weights += other.other_weights;
     attention_flops += other.attention_flops;
     bytes += other.bytes;
     launches += other.launches;
     return *this;
   }
   friend Work operator*(double factor, Work work) {
-    return {factor * work.matrix_flops, factor * work.attention_flops, factor * work.bytes,
-            factor * work.launches};
+    return {factor * work.matrix_flops, factor * work.other_weights, factor * work.attention_flops,
+            factor * work.bytes, factor * work.launches};
   }
 };
 

@@ -29,6 +29,17 @@ std::vector<int> micro_batches(const Problem& problem, const Candidate& candidat
   return sizes;
 }
 
+/// Its own, then ranks that share the experts out further.
+std::vector<int> expert_ranks(const Problem& problem, const Candidate& candidate) {
+  std::vector<int> ranks{candidate.ep};
+  if (!problem.model.has_experts()) return ranks;
+  const int most = candidate.tp * candidate.data_ranks() / candidate.etp;
+  for (int more = candidate.ep + 1; more <= most; ++more) {
+    if (most % more == 0) ranks.push_back(more);
+  }
+  return ranks;
+}
+
 std::vector<Recompute> recomputes(const TargetTraits& traits, const Candidate& candidate) {
   std::vector<Recompute> kinds{candidate.recompute};
   for (const Recompute& recompute : traits.axes.recompute) {
@@ -69,7 +80,7 @@ std::vector<Offload> offloads(const TargetTraits& traits, const Candidate& candi
 }
 
 int changes(const Candidate& from, const Candidate& to) {
-  return (from.zero != to.zero) + (from.micro_batch != to.micro_batch) +
+  return (from.zero != to.zero) + (from.micro_batch != to.micro_batch) + (from.ep != to.ep) +
          (from.recompute == to.recompute ? 0 : 1) + (from.loss != to.loss) +
          (from.offload == to.offload ? 0 : 1) + (from.attention != to.attention);
 }
@@ -90,6 +101,7 @@ std::vector<Candidate> neighbours_of(const Problem& problem, const TargetTraits&
   };
   expand(&Candidate::offload, offloads(traits, candidate));
   expand(&Candidate::recompute, recomputes(traits, candidate));
+  expand(&Candidate::ep, expert_ranks(problem, candidate));
   expand(&Candidate::micro_batch, micro_batches(problem, candidate));
   expand(&Candidate::zero, zero_stages(traits, candidate));
   expand(&Candidate::loss, losses(traits, candidate));

@@ -146,6 +146,7 @@ Work block_forward_work(const StepShape& s, const BlockSpec& b) {
   const double tokens = static_cast<double>(s.tokens());
   Work work;
   work.matrix_flops = product_flops(s, weights_of(w)) + tokens * lora_flops(s, b);
+  work.other_weights = other_weights(s, w, mlp_weights(w));
   work.bytes = static_cast<double>(s.e()) * tokens * forward_elements(s, b, w) +
                narrowing_bytes(s, input_widths(w));
   // Norms, four products, residual copies, the activation; rotary positions, two norms of heads.
@@ -173,6 +174,7 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
   const bool frozen = s.lora.freezes();
   work.matrix_flops =
       (frozen ? 1 : 2) * product_flops(s, weights_of(w)) + 2 * tokens * lora_flops(s, b);
+  work.other_weights = (frozen ? 1 : 2) * other_weights(s, w, mlp_weights(w));
   // The activation reads its gradient and `up` and writes as much as `up`; each norm reads its
   // gradient and input and adds into dy; dq, dk, dv are copied and turned back, and normed heads
   // read with their input and written.
@@ -181,7 +183,7 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
                           2 * qkv_width(w) + head_passes(parts, 3) * (w.attention + w.kv) +
                           bias_widths(b, w) + moved_elements(s, b, w);
   work.bytes = static_cast<double>(s.e()) * tokens * elements +
-               (frozen ? 0 : accumulate_bytes(s, weights_of(w))) +
+               (frozen ? 0 : accumulate_bytes(s, read_weights(w))) +
                narrowing_bytes(s, output_widths(w));
   // Eight products, the activation, norms, one copy; rotary positions, biases, sums.
   work.launches = 10 + parts.norms + (parts.rotary ? 1 : 0) + (parts.qk_norm ? 2 : 0) +
@@ -195,10 +197,12 @@ Work block_backward_work(const StepShape& s, const BlockSpec& b) {
 }
 
 Work block_weights_work(const StepShape& s, const BlockSpec& b) {
-  const double weights = s.lora.freezes() ? 0 : weights_of(widths_of(s, b));
+  const Widths w = widths_of(s, b);
   Work work;
-  work.matrix_flops = 2 * static_cast<double>(s.tokens()) * weights;
-  work.bytes = accumulate_bytes(s, weights);
+  if (s.lora.freezes()) return work;
+  work.matrix_flops = product_flops(s, weights_of(w));
+  work.other_weights = other_weights(s, w, mlp_weights(w));
+  work.bytes = accumulate_bytes(s, read_weights(w));
   return work;
 }
 
@@ -208,9 +212,9 @@ Work rebuild_beside_saved(const StepShape& s, const BlockSpec& b) {
   Work work = block_forward_work(s, b);
   const Work attention = attention_work(s, b);
   const Widths w = widths_of(s, b);
-  const double outputs_or_inputs =
-      w.attention + w.kv + (b.mlp == MlpKind::gated ? w.up / 2 + w.ffn : w.up);
-  work.matrix_flops -= product_flops(s, w.hidden * outputs_or_inputs);
+  const double of_mlp = b.mlp == MlpKind::gated ? w.up / 2 + w.ffn : w.up;
+  work.matrix_flops -= product_flops(s, w.hidden * (w.attention + w.kv + of_mlp));
+  work.other_weights -= other_weights(s, w, w.hidden * of_mlp);
   work.matrix_flops -= attention.matrix_flops;
   work.attention_flops -= attention.attention_flops;
   work.bytes -= attention.bytes;
@@ -227,6 +231,7 @@ Work block_rebuild_work(const StepShape& s, const BlockSpec& b, bool output) {
   const bool sequential = b.residual == Residual::sequential;
   const double inputs = w.ffn + (sequential ? 0 : w.attention);  // of the projections
   work.matrix_flops -= product_flops(s, w.hidden * inputs);
+  work.other_weights -= other_weights(s, w, w.hidden * w.ffn);
   work.bytes -= static_cast<double>(s.e()) * tokens * local_share(s) * 2 * w.hidden;
   work.launches -= sequential ? 2 : 3;
   return work;

@@ -33,6 +33,12 @@ std::string join(const std::vector<std::string>& parts, const char* separator) {
   return text;
 }
 
+/// One way to write a set of names.
+void sort_once(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+}
+
 /// A count of layers: digits only, from 1.
 std::optional<int> layer_count(std::string_view text) {
   int k = 0;
@@ -103,11 +109,12 @@ Recompute parse_recompute(std::string_view text, const std::string& file, const 
     out.k = *k;
   } else if (has_argument) {
     if (out.kind != RecomputeKind::selective) refuse("takes nothing after it", std::string(name));
-    if (argument == kAttentionCore) return out;  // as without it
     out.modules = split(argument, '+');
     for (const auto& module : out.modules) {
       if (module.empty()) refuse("must name modules joined by +", "selective:core_attn");
     }
+    sort_once(out.modules);
+    if (out.modules == std::vector{std::string(kAttentionCore)}) out.modules.clear();  // as without
   }
   return out;
 }

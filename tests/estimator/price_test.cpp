@@ -39,6 +39,14 @@ TEST(WorkTime, AddsTheRooflinesCeilingsAndTheLaunches) {
   EXPECT_DOUBLE_EQ(work_time(work, 48, round_values()), 4 + 1 + 2 + 1e-3);
 }
 
+/// Of 1e8 weights, the half of a micro-batch's time that `half_tokens` is counted by, whatever
+/// tokens it has: 2·1e8·16 / 1e9.
+TEST(WorkTime, OfWeightsThatNoTokenUsesIsThatOfReadingThem) {
+  const Work work{.other_weights = 1e8};
+  EXPECT_DOUBLE_EQ(work_time(work, 16, round_values()), 3.2);
+  EXPECT_DOUBLE_EQ(work_time(work, 48, round_values()), 3.2);
+}
+
 ClusterSpec two_links() {
   ClusterSpec cluster;
   cluster.links = {{"inner", BytesPerSecond{4e7}, Seconds{1e-5}, 2},

@@ -70,6 +70,17 @@ TEST_F(SmallestChange, FirstTriesKernelsThatHoldLess) {
             std::nullopt);
 }
 
+TEST_F(SmallestChange, SharesExpertsOutBeforeItMakesThemAgain) {
+  problem.model.runs[0].block.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 16};
+  traits.axes.ep = {1, 2};
+  const auto found = from(data_parallel(2, 1, 1), [](const Candidate& c) {
+    return c.ep == 2 || c.recompute.kind == RecomputeKind::full;
+  });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->ep, 2);
+  EXPECT_EQ(found->recompute, Recompute{});
+}
+
 TEST_F(SmallestChange, TakesTheLargestMicroBatchThatFits) {
   EXPECT_EQ(from(data_parallel(2, 0, 4), [](const Candidate& c) { return c.micro_batch <= 2; }),
             data_parallel(2, 0, 2));

@@ -63,6 +63,15 @@ TEST(SpecCandidate, WrongRecomputeIsRefusedWithWhatIsRight) {
   }
 }
 
+TEST(SpecCandidate, RecomputedModulesAreASetThatIsWrittenInOneWay) {
+  const auto text_of = [](const char* text) {
+    return recompute_text(parse_recompute(text, "f", "k"));
+  };
+  EXPECT_EQ(text_of("selective:mlp+layernorm"), "selective:layernorm+mlp");
+  EXPECT_EQ(text_of("selective:mlp+mlp"), "selective:mlp");
+  EXPECT_EQ(text_of("selective:core_attn+core_attn"), "selective");
+}
+
 TEST(SpecCandidate, OffloadPartsAreJoinedInOneOrderAndReadInAny) {
   const Offload all{.optimizer = true, .params = true, .activations = true};
   EXPECT_EQ(offload_text(Offload{}), "none");

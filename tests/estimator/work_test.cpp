@@ -137,5 +137,39 @@ TEST(BlockWork, OfLatentAttentionGoesThroughItsLatentVectors) {
   EXPECT_EQ(work.attention_flops, 2.0 * 2 * (12 + 5) * 136);
 }
 
+/// A rank has 4 of 8 experts 20 wide, of which a token uses 2, and a shared one 40 wide: what 2
+/// more have is read, and its gradient added up in another type.
+TEST(BlockWork, ReadsTheExpertsThatATokenDoesNotUse) {
+  BlockSpec block{.heads = 2, .kv_heads = 2, .head_dim = 12};
+  block.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 20, .shared_ffn = 40};
+  StepShape shape;
+  shape.seq = 16;
+  shape.hidden = 24;
+  shape.ep = 2;
+  const double two_experts = 2 * 24 * (20 + 20);
+  EXPECT_DOUBLE_EQ(block_forward_work(shape, block).other_weights, two_experts);
+  EXPECT_DOUBLE_EQ(block_backward_work(shape, block).other_weights, 2 * two_experts);
+  const double summed_alike = block_weights_work(shape, block).bytes;
+  shape.gradient = DType::fp64;
+  const double weights = 4 * 24 * 24 + 24 * (4 * 20 + 40) * 2;
+  EXPECT_DOUBLE_EQ(block_weights_work(shape, block).bytes - summed_alike, weights * (4 + 2 * 8));
+
+  shape.seq = 1;  // two rows of experts, which reach no more than two
+  EXPECT_DOUBLE_EQ(block_forward_work(shape, block).other_weights, 0);
+}
+
+TEST(BlockWork, OfExpertsInPartsReadsTheirParts) {
+  BlockSpec block{.heads = 2, .kv_heads = 2, .head_dim = 12};
+  block.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 20};
+  StepShape shape;
+  shape.seq = 16;
+  shape.hidden = 24;
+  shape.tp = 2;
+  // Eight whole experts, of which a token's share is one; then halves of eight.
+  EXPECT_DOUBLE_EQ(block_forward_work(shape, block).other_weights, 7 * 24 * (20 + 20));
+  shape.etp = 2;
+  EXPECT_DOUBLE_EQ(block_forward_work(shape, block).other_weights, 3 * 24 * (20 + 20));
+}
+
 }  // namespace
 }  // namespace planwright::estimator

@@ -174,6 +174,11 @@ const std::vector<testing::Refused> kRefused = {
        c.recompute = {RecomputeKind::selective, 0, {"moe_act"}};
      },
      {"part of experts"}},
+    {[](Problem& p, Candidate& c) {
+       add_experts(p, kExperts);
+       c.recompute = {RecomputeKind::selective, 0, {"shared_experts"}};
+     },
+     {"every token goes through", "leave shared_experts out"}},
     {[](Problem&, Candidate& c) {
        c.recompute = {RecomputeKind::chunk, 5, {}};
      },

@@ -24,6 +24,10 @@ bool is_of_experts(const std::string& module) {
   return module.starts_with("moe") || module == "shared_experts";
 }
 
+bool has_shared_experts(const Problem& p) {
+  return p.model.any_block([](const BlockSpec& b) { return b.moe && b.moe->shared_ffn > 0; });
+}
+
 bool has_module(const std::string& name) {
   const std::vector<std::string> all = recomputed_module_names();
   return std::find(all.begin(), all.end(), name) != all.end();
@@ -72,6 +76,12 @@ std::vector<Rule> recompute_rules_of_files() {
        },
        "recompute {recompute} names a part of experts, and the model has none",
        "leave that module out", kConfig},
+      {"recompute_of_shared_experts",
+       [](const Problem& p, const Candidate& c) {
+         return recomputed_modules(c.recompute).shared_experts && !has_shared_experts(p);
+       },
+       "recompute {recompute} names experts that every token goes through, and the model has none",
+       "leave shared_experts out", kConfig},
       {"recompute_of_groups",
        [](const Problem&, const Candidate& c) {
          return recomputed_modules(c.recompute).moe_act && !te_modules(c).groups_experts;
