@@ -189,7 +189,7 @@ ClusterInput choose(const Settings& settings, const estimator::ClusterShape* sha
 void warn_of_much_memory(ClusterInput& input) {
   const DeviceSpec& device = input.cluster.device;
   if (device.memory_stated.value == 0 || device.memory <= device.memory_stated) return;
-  input.warnings.push_back(fmt::format("{:.0f} GiB are more than the {:.0f} that are known of {}",
+  input.warnings.push_back(fmt::format("{:.4g} GiB are more than the {:.4g} that are known of {}",
                                        gib(device.memory), gib(device.memory_stated), device.name));
 }
 

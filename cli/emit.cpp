@@ -112,6 +112,10 @@ launcher::EmitRequest emit_of_file(const Settings& settings, const Setting& file
   if (const Setting* trial = settings.find(Table::none, "trial")) {
     refuse(*trial, "contradicts --plan");
   }
+  for (const char* name : {"storage", "study"}) {
+    const Setting* storage = settings.find(Table::storage, name);
+    if (storage != nullptr && storage->file == kCommandLine) refuse(*storage, "contradicts --plan");
+  }
   if (const Setting* part = problem_setting(settings, kCommandLine)) {
     refuse(*part, "contradicts --plan, which has its own problem");
   }

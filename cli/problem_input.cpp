@@ -272,8 +272,11 @@ ManyCandidates read_many_candidates(const Settings& settings) {
 ProbeScope read_scope(const Settings& settings) {
   ProbeScope scope;
   if (const Setting* mode = settings.find(Table::budget, "mode")) {
-    scope.kind = parse_setting_word<ScopeKind>(*mode);
-    if (scope.kind == ScopeKind::truncated) refuse(*mode, "is not in this version", "shadow");
+    const std::vector<std::string> here{"full", "shadow"};  // truncated comes with a later version
+    if (!from_word<ScopeKind>(mode->text) || mode->text == word(ScopeKind::truncated)) {
+      refuse(*mode, "must be one of " + join_words(here), nearest_word(mode->text, here));
+    }
+    scope.kind = *from_word<ScopeKind>(mode->text);
   }
   if (const Setting* steps = settings.find(Table::budget, "steps")) {
     scope.steps = parse_count(*steps, 1);

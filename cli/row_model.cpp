@@ -113,7 +113,9 @@ std::optional<ModelSpec> from_preset(RowCells& cells) {
   if (preset == nullptr || !agrees(row, *preset)) return std::nullopt;
   ModelSpec model = *preset;
   model.vocab = row.count("vocab").value_or(model.vocab);
-  if (const auto tied = cells.setting("tied")) model.tied_embeddings = tied->text == "1";
+  // Most frameworks tie what the model ties, whatever they do of a model that is only described.
+  const auto tied = row.says("tied") ? cells.setting("tied") : cells.usual("tied_always");
+  if (tied) model.tied_embeddings = tied->text == "1";
   if (!cut(model, row.count("layers").value_or(model.layers()))) return std::nullopt;
   cells.assume(fmt::format("the rest of the model as in {}", preset->name));
   return model;

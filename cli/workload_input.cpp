@@ -118,6 +118,8 @@ Workload read_workload(const Settings& settings, const TargetTraits& traits,
     workload.precision = parse_setting_word<Precision>(*precision);
   }
   workload.recipe = read_recipe(settings, traits, workload.precision);
+  // Weights that are not trained are kept as they are computed with, whatever a trainer keeps.
+  if (workload.job == Job::inference) workload.recipe.storage = workload.recipe.compute;
   workload.serving = read_serving(settings, workload.job, workload.recipe.storage);
   if (const Setting* hidden = job_setting(settings, "hidden-dropout")) {
     workload.hidden_dropout = parse_probability(*hidden);

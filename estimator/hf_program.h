@@ -25,7 +25,6 @@ class HfProgram : public TapeProgram {
   Tensor cache(const BlockSpec& block) const;
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
   DType stream() const override { return shape_.modules.stream; }
-  bool holds_output() const override { return shape_.modules.reentrant; }
 };
 
 }  // namespace planwright::estimator

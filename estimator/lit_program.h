@@ -24,7 +24,6 @@ class LitProgram : public TapeProgram {
  private:
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
   DType stream() const override { return shape_.modules.stream; }
-  bool holds_output() const override { return false; }
   bool chunks() const { return shape_.modules.logit_rows > 0; }
   Tensor returned() const;
   std::vector<std::int64_t> chunk_rows() const;

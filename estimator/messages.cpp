@@ -34,13 +34,16 @@ double shared_pairs(const MessageContext& c, const BlockSpec& b) {
 /// of its input's gradient. With sequence parallelism each input is gathered before its pair, and
 /// in backward again, and so is the gradient that comes in. A parallel block's pairs share the sum
 /// in forward and the gradient that comes in, and with one norm the input's gradient too.
-void add_block(TensorRounds& rounds, Residual residual, double pairs, BackwardVisit::Kind visit) {
+void add_block(TensorRounds& rounds, Residual residual, double pairs, BackwardVisit::Kind visit,
+               bool output) {
   const bool sequential = residual == Residual::sequential;
   const double inputs = residual == Residual::parallel_shared ? 1 : pairs;
   const double outputs = sequential ? pairs : 1;
   if (visit == BackwardVisit::Kind::rebuild) return rounds.add(outputs, pairs, outputs);
   if (visit == BackwardVisit::Kind::rebuild_and_backward) {
-    rounds.add(sequential ? 1 : 0, pairs, sequential ? 1 : 0);  // without its output
+    const double before_output = sequential ? 1 : 0;
+    const double again = output ? outputs : before_output;
+    rounds.add(again, pairs, again);
   }
   rounds.add(inputs, inputs + outputs, inputs);
 }
@@ -56,7 +59,7 @@ TensorRounds tensor_rounds(const MessageContext& c) {
   TensorRounds rounds;
   const auto add = [&](std::int64_t layer, BackwardVisit::Kind kind) {
     const BlockSpec& b = c.problem.model.block(c.part.first_layer + layer);
-    add_block(rounds, b.residual, shared_pairs(c, b), kind);
+    add_block(rounds, b.residual, shared_pairs(c, b), kind, makes_output_again(c.shape));
   };
   for (std::int64_t layer = 0; layer < c.part.layers; ++layer) {  // forward
     add(layer, BackwardVisit::Kind::rebuild);

@@ -129,7 +129,8 @@ StageRow stage_row(const StageStep& step, KeptPrograms& programs) {
   for (const BackwardVisit& visit :
        backward_visits(step.recompute, step.part.layers, step.chunks)) {
     if (visit.kind == BackwardVisit::Kind::backward) continue;
-    const bool output = visit.kind == BackwardVisit::Kind::rebuild;
+    const bool output =
+        visit.kind == BackwardVisit::Kind::rebuild || makes_output_again(step.shape);
     row.recompute += block_rebuild_work(step.shape, block(visit.layer), output);
   }
   if (step.shape.again != RecomputedModules{}) {

@@ -80,6 +80,23 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
   };
 }
 
+bool makes_output_again(const StepShape& s) {
+  switch (s.kernels) {
+    case KernelSet::transformer_engine:
+    case KernelSet::flash_attn:
+    case KernelSet::apex:
+      return true;
+    case KernelSet::transformers:
+      return s.modules.reentrant;
+    case KernelSet::in_place:
+    case KernelSet::composed:
+    case KernelSet::litgpt:
+    case KernelSet::torch_modules:
+      return false;
+  }
+  return false;
+}
+
 Tensor hidden_rows(const StepShape& s, const char* name) { return {name, s.local_unit()}; }
 
 Tensor whole_rows(const StepShape& s) {

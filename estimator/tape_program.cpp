@@ -43,7 +43,8 @@ Script TapeProgram::forward(Script* backward, bool keeps_input, const BlockSpec&
   return script;
 }
 
-/// A function that is run again in backward holds its arguments until it returns.
+/// A function that is run again in backward holds its arguments until it returns; one that is run
+/// to its end, its output and that one's gradient.
 Script TapeProgram::rebuild_and_backward(const BlockSpec& share) const {
   Script script;
   Graph graph;
@@ -56,7 +57,7 @@ Script TapeProgram::rebuild_and_backward(const BlockSpec& share) const {
   Var y = block_forward(graph, x, share);
   if (shape_.activations.staying == Staying::to_next_rebuild) script.drop(boundary());
   if (shape_.activations.staying == Staying::while_referenced) x = {};
-  if (holds_output()) {
+  if (makes_output_again(shape_)) {
     Graph::keep(graph.backward(y, dy, leaf));
   } else {
     y.storage.reset();

@@ -25,9 +25,6 @@ class TapeProgram : public StepProgram {
   virtual DType stream() const { return shape_.compute; }
   /// A tensor like a block's input.
   Var given(Graph& graph, const char* name) const;
-  /// Whether a block that is run again holds its output and that one's gradient until its backward
-  /// has ended.
-  virtual bool holds_output() const { return true; }
   /// Where the graph's gradients of weights are until they go.
   void collect(Graph& graph, std::vector<Var>& gradients) const;
   /// From a head's loss to the gradient of `leaf`, its input, which is left to another script.

@@ -25,7 +25,6 @@ class TorchProgram : public TapeProgram {
   Head head(const BlockSpec& last, bool in_two) const;
   Var block_forward(Graph& graph, const Var& x, const BlockSpec& share) const override;
   DType stream() const override { return shape_.modules.stream; }
-  bool holds_output() const override { return false; }
   Var logits(Graph& graph, const Var& normed) const;
   Tensor held_logits() const;
   void hold(Graph& graph, Script& script, Var& logits) const;

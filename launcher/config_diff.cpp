@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/json.h"
@@ -41,7 +42,11 @@ Json from_yaml(const YAML::Node& node) {
   switch (node.Type()) {
     case YAML::NodeType::Map: {
       Json object = Json::object();
-      for (const auto& each : node) object[each.first.Scalar()] = from_yaml(each.second);
+      for (const auto& each : node) {
+        const std::string key = each.first.Scalar();
+        if (object.contains(key)) throw std::invalid_argument("the key " + key + " stands twice");
+        object[key] = from_yaml(each.second);
+      }
       return object;
     }
     case YAML::NodeType::Sequence: {
@@ -64,8 +69,8 @@ Json from_toml(const toml::table& table) {
 
 Json parsed(const std::string& text, const std::string& path) {
   const std::string format = format_of(path);
+  if (format == "json") return parse_json(text, path);
   try {
-    if (format == "json") return Json::parse(text);
     if (format == "toml") return from_toml(toml::parse(text));
     return from_yaml(YAML::Load(text));
   } catch (const std::exception& error) {  // each library has its own
@@ -177,6 +182,15 @@ std::string text_in_use(const std::string& path) {
   }
 }
 
+/// The file in use, which has keys.
+Json read_in_use(const std::string& path) {
+  Json in_use = parsed(text_in_use(path), path);
+  if (!in_use.is_object()) {
+    throw InputError({path, "--diff", "", "must have keys and values at its outermost", ""});
+  }
+  return in_use;
+}
+
 }  // namespace
 
 ConfigComparison compare_config(const LaunchConfig& config, const std::string& path,
@@ -184,7 +198,7 @@ ConfigComparison compare_config(const LaunchConfig& config, const std::string& p
   const EmittedFile& file = counterpart(config, path);
   const Keys written = written_keys(file.path, others);
   Comparison comparison{written};
-  comparison.compare("", parsed(text_in_use(path), path), parsed(file.text, file.path));
+  comparison.compare("", read_in_use(path), parsed(file.text, file.path));
   return comparison.result;
 }
 

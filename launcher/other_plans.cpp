@@ -31,14 +31,42 @@ std::vector<Candidate> with_each_rank_layout(const Candidate& candidate) {
   return all;
 }
 
+/// Two stages, of which the second has a block or two more.
+std::vector<Candidate> with_uneven_stages(const Candidate& candidate, std::int64_t blocks) {
+  if (candidate.dp * candidate.pp % 2 != 0 || blocks < 3) return {};
+  Candidate uneven = candidate;
+  uneven.dp = candidate.dp * candidate.pp / 2;
+  uneven.pp = 2;
+  for (const std::int64_t of_stage : {(blocks - 1) / 2, blocks - (blocks - 1) / 2}) {
+    uneven.stages.push_back({of_stage, candidate.recompute, candidate.offload});
+  }
+  return {uneven};
+}
+
+std::vector<Candidate> with_each_kernel(const Candidate& candidate, const SupportedAxes& axes) {
+  std::vector<Candidate> all;
+  for (const LossKernel loss : axes.loss) {
+    all.push_back(candidate);
+    all.back().loss = loss;
+  }
+  for (const AttentionKernel attention : axes.attention) {
+    all.push_back(candidate);
+    all.back().attention = attention;
+  }
+  return all;
+}
+
 /// The candidate and what differs from it in one dimension.
-std::vector<Candidate> neighbours(const Candidate& candidate, const SupportedAxes& axes) {
+std::vector<Candidate> neighbours(const Candidate& candidate, const SupportedAxes& axes,
+                                  std::int64_t blocks) {
   std::vector<Candidate> all{candidate};
   for (const Recompute& each : axes.recompute) {
     all.push_back(candidate);
     all.back().recompute = each;
   }
-  for (const auto& more : {with_each_offload(candidate), with_each_rank_layout(candidate)}) {
+  for (const auto& more :
+       {with_each_offload(candidate), with_each_rank_layout(candidate),
+        with_uneven_stages(candidate, blocks), with_each_kernel(candidate, axes)}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;
@@ -55,22 +83,49 @@ std::vector<Candidate> with_each_knob(const Candidate& candidate, const TargetTr
   return all;
 }
 
+/// Nothing where the target has no such plan.
+void add_emitted(const Target& target, const EmitRequest& asked,
+                 std::vector<LaunchConfig>& configs) {
+  try {
+    configs.push_back(target.emit(asked));
+  } catch (const InputError&) {
+  }
+}
+
+/// With each value of each knob, in every other type that the target computes in.
+void add_other_precisions(const Target& target, const EmitRequest& request,
+                          std::vector<LaunchConfig>& configs) {
+  for (const std::string& name : all_words<Precision>()) {
+    const Precision precision = *from_word<Precision>(name);
+    const auto recipe = target.traits.recipe(precision);
+    if (!recipe || precision == request.plan.problem.workload.precision) continue;
+    EmitRequest asked = request;
+    asked.plan.problem.workload.precision = precision;
+    asked.plan.problem.workload.recipe = *recipe;
+    for (Candidate each : with_each_knob(request.plan.candidate, target.traits)) {
+      for (each.zero = 0; each.zero <= 3; ++each.zero) {
+        asked.plan.candidate = each;
+        add_emitted(target, asked, configs);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<LaunchConfig> other_plans(const Target& target, const EmitRequest& request) {
   std::vector<LaunchConfig> configs;
+  const std::int64_t blocks = request.plan.problem.model.layers();
+  EmitRequest asked = request;
   for (Candidate each : with_each_knob(request.plan.candidate, target.traits)) {
     for (each.zero = 0; each.zero <= 3; ++each.zero) {
-      for (const Candidate& other : neighbours(each, target.traits.axes)) {
-        EmitRequest asked = request;
+      for (const Candidate& other : neighbours(each, target.traits.axes, blocks)) {
         asked.plan.candidate = other;
-        try {
-          configs.push_back(target.emit(asked));
-        } catch (const InputError&) {  // the target has no such plan
-        }
+        add_emitted(target, asked, configs);
       }
     }
   }
+  add_other_precisions(target, request, configs);
   return configs;
 }
 

@@ -56,7 +56,7 @@ std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t layers, 
 struct BackwardVisit {
   enum class Kind {
     rebuild,               ///< makes its state again and goes on to the next
-    rebuild_and_backward,  ///< makes its state again, without its output, and goes back
+    rebuild_and_backward,  ///< makes its state again and goes back
     backward,              ///< has its state
   };
   Kind kind = Kind::backward;

@@ -37,6 +37,17 @@ TEST(RowModel, MayBeAPresetThatWasCutOrFilledUp) {
   EXPECT_TRUE(model.tied_embeddings);
 }
 
+/// An argument of Megatron-LM, whose default is for models of its own; not one of litgpt.
+TEST(RowModel, OfAPresetTiesWhatThePresetTies) {
+  Cells preset{{"framework", "megatron"}, {"zero", "1"}, {"model", "Llama 2 7B"}, {"tied", ""}};
+  EXPECT_FALSE(model_with(preset).tied_embeddings);
+  preset["model"] = "GPT-2 small";
+  for (const char* column : {"layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "act"}) {
+    preset[column] = "";
+  }
+  EXPECT_TRUE(model_with(preset).tied_embeddings);
+}
+
 /// The layers that are left are the first ones.
 TEST(RowModel, MayBeCutWhereLayersDiffer) {
   const Cells deepseek{{"model", "DeepSeek-V2 cut to 4 layers"},

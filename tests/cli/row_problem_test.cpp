@@ -75,7 +75,7 @@ TEST(RowProblem, KnowsThatLitgptTiesNoHead) {
                      {"ffn", ""},
                      {"vocab", ""},
                      {"tied", ""}};
-  EXPECT_TRUE(assumes(problem_with(falcon), "tied 0"));
+  EXPECT_TRUE(assumes(problem_with(falcon), "tied_always 0"));
   EXPECT_FALSE(spec_with(falcon).model.tied_embeddings);
   EXPECT_EQ(candidate_with(falcon).knobs,
             (std::vector<std::pair<std::string, std::string>>{{"litgpt", "0.4"}}));

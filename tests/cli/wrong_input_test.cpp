@@ -286,8 +286,8 @@ const WrongInput kRows[] = {
     {"PlanOfNothing", "estimate --plan {folder}/empty.json", "empty.json|model.hidden = 0"},
     {"PlanOfOther", "estimate --plan {folder}/notplan.json", "notplan.json|schema"},
 
-    {"BadMode", "probe {base} --mode half", "--mode = half|full, shadow or truncated"},
-    {"LaterMode", "probe {base} --mode truncated", "--mode = truncated|did you mean shadow?"},
+    {"BadMode", "probe {base} --mode half", "--mode = half|must be one of full or shadow"},
+    {"LaterMode", "probe {base} --mode truncated", "--mode = truncated|must be one of full or shadow"},
     {"NoSteps", "probe {base} --steps 0", "--steps = 0|at least 1"},
     {"BadTimeout", "probe {base} --timeout 5", "--timeout = 5|needs a unit"},
     {"BadEnvironment", "probe {base} --environment A", "--environment = A|NAME=VALUE"},

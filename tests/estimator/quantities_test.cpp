@@ -265,6 +265,21 @@ TEST(QuantityTable, RefusesWhatItsScriptsDoNotExpress) {
   }
 }
 
+/// Under a reentrant checkpoint a block is a forward again; torch's other one leaves its last product
+/// out.
+TEST(QuantityTable, BlocksAreMadeAgainToTheirEndUnderAReentrantCheckpoint) {
+  TargetTraits traits = fake_traits();
+  const Problem problem = fake_problem(tiny_llama(), 2, Precision::bf16);
+  const Candidate full = data_parallel(2, 0, 1, RecomputeKind::full);
+  const auto left_out = [&](KernelSet kernels) {
+    traits.kernels = [kernels](DeviceKind) { return kernels; };
+    const StageQuantities stage = only_stage(quantify(problem, traits, full));
+    return stage.forward.matrix_flops - stage.recompute.matrix_flops;
+  };
+  EXPECT_EQ(left_out(KernelSet::transformer_engine), 0);
+  EXPECT_EQ(left_out(KernelSet::torch_modules), 2 * (2.0 * 16 * 24 * 40));
+}
+
 TEST(QuantityTable, HasSavedOperatorsInTorchsModulesAlone) {
   TargetTraits traits = fake_traits();
   traits.kernels = [](DeviceKind) { return KernelSet::torch_modules; };

@@ -75,9 +75,18 @@ TEST(ConfigDifferences, NeedAFileThatIsOneAndHasACounterpart) {
               compare_config(config, folder.put("a.sh", ""), {});
             }).rule.find("none of JSON, YAML and TOML"),
             std::string::npos);
+  EXPECT_NE(
+      fault_of([&] { compare_config(config, folder.put("a.json", "{"), {}); }).rule.find("JSON"),
+      std::string::npos);
+  for (const char* text : {"[1]", "3"}) {
+    EXPECT_EQ(fault_of([&] { compare_config(config, folder.put("a.json", text), {}); }).rule,
+              "must have keys and values at its outermost");
+    EXPECT_EQ(fault_of([&] { compare_config(config, folder.put("a.yaml", text), {}); }).rule,
+              "must have keys and values at its outermost");
+  }
   EXPECT_NE(fault_of([&] {
-              compare_config(config, folder.put("a.json", "{"), {});
-            }).rule.find("cannot be read as json"),
+              compare_config(config, folder.put("b.yaml", "a: 1\na: 2\n"), {});
+            }).rule.find("a stands twice"),
             std::string::npos);
   const InputFault missing = fault_of([&] { compare_config(config, folder / "none.json", {}); });
   EXPECT_EQ(missing.file, folder / "none.json");

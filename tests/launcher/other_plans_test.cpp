@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "estimator/devices.h"
 #include "launcher/config_diff.h"
 #include "launcher/targets/accelerate/traits.h"
 #include "launcher/targets/deepspeed/traits.h"
+#include "launcher/targets/megatron/traits.h"
 #include "tests/support/emit_requests.h"
 #include "tests/support/test_folder.h"
 
@@ -46,6 +48,19 @@ TEST(OtherPlans, TellWhatAPlanDecides) {
       "accelerate.yaml", "deepspeed_config: {zero_stage: 2}\ndebug: true\ndowncast_bf16: 'no'\n");
   EXPECT_EQ(keys(accelerate.differences), Keys{"deepspeed_config"}) << "another engine's";
   EXPECT_EQ(accelerate.own, (Keys{"debug", "downcast_bf16"}));
+}
+
+TEST(OtherPlans, DifferInPrecisionLossAndStagesToo) {
+  using Keys = std::vector<std::string>;
+  auto request = testing::emit_request("megatron", "core_v0.17.0", testing::sharded_candidate());
+  request.plan.problem.cluster.device = estimator::find_device("H100-SXM5-80GB", "", "");
+  const auto megatron =
+      against(targets::megatron::target(), request, "megatron_args.yaml",
+              "fp8-format: e4m3\nfp8-recipe: delayed\ncross-entropy-loss-fusion: true\n"
+              "pipeline-model-parallel-layout: E|t|L\nwandb-project: mine\n");
+  EXPECT_EQ(keys(megatron.differences), (Keys{"cross-entropy-loss-fusion", "fp8-format",
+                                              "fp8-recipe", "pipeline-model-parallel-layout"}));
+  EXPECT_EQ(megatron.own, Keys{"wandb-project"});
 }
 
 }  // namespace
