@@ -94,6 +94,19 @@ ClusterInput sockets(const Settings& settings, const DeviceSpec& device) {
   return input;
 }
 
+/// A node's memory: this host's, or what such devices' nodes usually have.
+void take_host_memory(ClusterInput& input) {
+  if (input.here) {
+    input.cluster.host_memory = launcher::detect_host().memory_total;
+    input.host_from = "this host's";
+    return;
+  }
+  const estimator::ClusterShape* usual = estimator::usual_node(input.cluster.device);
+  if (usual == nullptr || !usual->host_memory_gib) return;
+  input.cluster.host_memory = estimator::shape_cluster(*usual, usual->per_node).host_memory;
+  input.host_from = "taken as in " + usual->name;
+}
+
 ClusterInput preset_devices(const Settings& settings, const DeviceSpec& device,
                             const launcher::GpuScan& scan) {
   if (device.kind == DeviceKind::cpu) return sockets(settings, device);
@@ -105,6 +118,7 @@ ClusterInput preset_devices(const Settings& settings, const DeviceSpec& device,
   const int per_node = devices_per_node(settings, devices, kPerNode);
   ClusterInput input = of_preset(device, devices, per_node);
   input.here = devices <= present;
+  take_host_memory(input);
   return input;
 }
 
@@ -199,8 +213,12 @@ void require_file_or_shape(const Setting& cluster) {
   if (cluster.text.ends_with(".toml") || std::filesystem::exists(cluster.text, error)) return;
   std::vector<std::string> names;
   for (const auto& shape : estimator::cluster_shapes()) names.push_back(shape.name);
+  std::vector<std::string> longer;
+  for (const std::string& name : names) {
+    if (name.starts_with(cluster.text)) longer.push_back(name);
+  }
   refuse(cluster, "is neither a file nor a node that `planwright devices` lists",
-         nearest_word(cluster.text, names));
+         longer.empty() ? nearest_word(cluster.text, names) : join_words(longer));
 }
 
 }  // namespace
@@ -216,7 +234,9 @@ ClusterInput read_cluster(const Settings& settings) {
   if (file != nullptr && shape == nullptr) {
     require_file_or_shape(*file);
     const std::vector<Link> before = input.cluster.links;
+    const auto memory = input.cluster.host_memory;
     apply_cluster_file(file->text, input.cluster);
+    if (input.cluster.host_memory != memory) input.host_from.clear();
     if (input.cluster.links != before) {
       input.links_from.assign(input.cluster.links.size(), file->text);
     }

@@ -12,6 +12,7 @@ namespace planwright::cli {
 struct ClusterInput {
   ClusterSpec cluster;
   std::vector<std::string> links_from;  ///< where the cluster's links are from, one for each
+  std::string host_from{};              ///< where its host memory is from, if not the user's
   bool here = false;                    ///< they are in this host, so that a probe can run on them
   std::vector<std::string> assumed{};   ///< what a name was taken for
   std::vector<std::string> warnings;

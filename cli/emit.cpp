@@ -18,6 +18,7 @@
 #include "launcher/files.h"
 #include "launcher/missing_script.h"
 #include "launcher/other_plans.h"
+#include "launcher/said_twice.h"
 #include "launcher/shell.h"
 #include "launcher/user_command_json.h"
 #include "studies/history.h"
@@ -197,6 +198,14 @@ int launch_steps(const Settings& settings, const launcher::Target& target,
   return parse_count(*given, 1);
 }
 
+void warn_of_overrides(const launcher::EmitRequest& request, launcher::LaunchConfig& config) {
+  const std::vector<std::string> twice = launcher::said_twice(config, request.user);
+  if (twice.empty()) return;
+  config.warnings.push_back(fmt::format(
+      "your own {} stands behind the plan's, and takes its place: what runs is not the plan",
+      fmt::join(twice, ", ")));
+}
+
 /// A plan may be for another host than this one.
 void warn_of_script(const launcher::EmitRequest& request, launcher::LaunchConfig& config) {
   const auto missing = launcher::missing_script(request.user);
@@ -307,6 +316,7 @@ int run_emit(const Arguments& arguments) {
     return tell_differences(*target, request, config, in_use->text, console);
   }
   warn_of_script(request, config);
+  warn_of_overrides(request, config);
   launcher::write_files(config, line.settings.marked(Table::none, "force"));
 
   tell(config, request.plan, console);

@@ -81,10 +81,11 @@ int run_estimate(const Arguments& arguments) {
     estimate.reason = with_other_targets(estimate.reason, line.settings, accepts_candidate);
   }
   console.print(estimate_text(input.problem, candidate, estimate, console.result_paint()));
-  console.print(assumed_text(input) + links_text(input));
+  const auto assumed = assumptions(input, candidate.offload);
+  console.print(assumed_text(assumed) + links_text(input));
   Json json{{"schema", "planwright.estimate/1"}};
   json.update(estimate_json(input.problem, candidate, estimate));
-  json["assumed"] = input.assumed;
+  json["assumed"] = assumed;
   json["links"] = links_json(input);
   if (estimate.verdict != Verdict::invalid && input.problem.workload.job != Job::inference) {
     json["phases"] = phases_json(input.problem, input.traits(), candidate);

@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
 #include "cli/print_history.h"
 #include "cli/storage_input.h"
 #include "cli/verbs.h"
+#include "estimator/models.h"
 
 namespace planwright::cli {
 namespace {
@@ -39,6 +41,10 @@ Filter read_filter(const Settings& settings) {
     filter.given.push_back(*setting);
   };
   read(Table::model, "model", filter.fields.model);
+  if (std::filesystem::exists(filter.fields.model)) {
+    const Setting& model = filter.given.back();
+    filter.fields.model = estimator::find_model(model.text, model.file, model.key).name;
+  }
   read(Table::cluster, "device", filter.fields.device);
   read(Table::job, "target", filter.fields.target);
   read(Table::storage, "study", filter.fields.study);

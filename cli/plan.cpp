@@ -51,6 +51,19 @@ void tell_of_many(const search::Space& space, const Console& console) {
       space.legal.size()));
 }
 
+/// All that any of the plans that are told moves away.
+Offload offloaded(const RankingReport& report) {
+  Offload all;
+  for (std::size_t i = 0; i < report.top.size(); ++i) {
+    const Offload& each = report.space.legal[report.ranking.fits[i]].offload;
+    all.optimizer |= each.optimizer;
+    all.params |= each.params;
+    all.activations |= each.activations;
+    all.to = std::max(all.to, each.to);
+  }
+  return all;
+}
+
 RankingReport make_report(const ManyCandidates& many, const Calibration& prior, std::size_t top,
                           bool explain, const Console& console) {
   const Problem& problem = many.input.problem;
@@ -95,10 +108,11 @@ int run_plan(const Arguments& arguments) {
   }
 
   console.print(ranking_text(many.input.problem, report, console.result_paint()));
-  console.print(assumed_text(many.input) + links_text(many.input));
+  const auto assumed = assumptions(many.input, offloaded(report));
+  console.print(assumed_text(assumed) + links_text(many.input));
   Json json{{"schema", "planwright.plan/1"}};
   json.update(ranking_json(many.input.problem, report));
-  json["assumed"] = many.input.assumed;
+  json["assumed"] = assumed;
   json["links"] = links_json(many.input);
   json["seconds"] = launcher::monotonic_s() - began;
   console.print_json(json);

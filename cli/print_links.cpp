@@ -3,15 +3,31 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
-#include <vector>
 
+#include "estimator/spec/units.h"
 #include "estimator/spec/words.h"
 
 namespace planwright::cli {
 
-std::string assumed_text(const ProblemInput& input) {
+std::vector<std::string> assumptions(const ProblemInput& input, const Offload& offload) {
+  std::vector<std::string> all = input.assumed;
+  if (offload_text(offload) == "none") return all;
+  const auto& memory = input.problem.cluster.host_memory;
+  if (!memory) {
+    all.emplace_back("hosts have the memory that a plan needs; --cluster says what they have");
+  } else if (!input.host_from.empty()) {
+    all.push_back(fmt::format("host memory of a node {:.0f} GiB, {}; --cluster says otherwise",
+                              gib(*memory), input.host_from));
+  }
+  if (offload.to == OffloadTo::nvme) {
+    all.emplace_back("a disk as fast as host memory: what it takes longer is for a probe to tell");
+  }
+  return all;
+}
+
+std::string assumed_text(const std::vector<std::string>& assumed) {
   std::string text;
-  for (const std::string& each : input.assumed) text += fmt::format("assumed: {}\n", each);
+  for (const std::string& each : assumed) text += fmt::format("assumed: {}\n", each);
   return text;
 }
 

@@ -94,6 +94,7 @@ ProblemInput read_frame(const Settings& settings, const ModelSpec* model = nullp
   require_own_threads(settings, input.problem.cluster);
   input.devices_here = cluster.here;
   input.devices_from = devices_setting(settings);
+  input.host_from = std::move(cluster.host_from);
   input.assumed = std::move(cluster.assumed);
   input.warnings = std::move(cluster.warnings);
   if (!input.problem.model.uncounted.empty()) {
@@ -116,6 +117,19 @@ void warn_of_missing_units(ProblemInput& input) {
                   device.name, word(compute)));
 }
 
+/// Masks are memory, and a framework that reads the model's configuration makes them.
+void warn_of_dropout(const Settings& settings, ProblemInput& input) {
+  const ModelSpec& model = input.problem.model;
+  if (model.dropout.empty() || input.problem.workload.job == Job::inference) return;
+  for (const char* said : {"hidden-dropout", "attention-dropout"}) {
+    if (settings.find(Table::job, said) != nullptr) return;
+  }
+  input.warnings.push_back(
+      fmt::format("{} says {}; no dropout is counted, nor emitted, unless --hidden-dropout or "
+                  "--attention-dropout says so",
+                  model.name, model.dropout));
+}
+
 /// What is to be done with the model, and the adapters that it gets for it.
 void read_job(const Settings& settings, std::optional<std::int64_t> default_batch,
               ProblemInput& input) {
@@ -129,6 +143,7 @@ void read_job(const Settings& settings, std::optional<std::int64_t> default_batc
         "{}: the checkpoint is stored as {}; training is estimated with its weights in {}",
         problem.model.name, problem.model.checkpoint->name, word(problem.workload.recipe.storage)));
   }
+  warn_of_dropout(settings, input);
   problem.model.lora = read_lora(settings, problem.workload.job, problem.model);
   warn_of_missing_units(input);
 }

@@ -24,6 +24,7 @@ struct ProblemInput {
   bool devices_here = false;              ///< in this host, so that a probe can run
   Setting devices_from{};                 ///< what named them
   std::vector<std::string> links_from{};  ///< one for each of the cluster's links
+  std::string host_from{};                ///< where a node's memory is from, if not the user's
   std::vector<std::string> assumed{};     ///< what a name was taken for
   std::vector<std::string> warnings;
 

@@ -21,13 +21,20 @@ std::vector<Candidate> with_each_offload(const Candidate& candidate) {
 
 std::vector<Candidate> with_each_rank_layout(const Candidate& candidate) {
   if (candidate.dp % 2 != 0) return {};
-  std::vector<Candidate> all(4, candidate);
-  for (Candidate& each : all) each.dp /= 2;
+  Candidate split = candidate;
+  split.dp /= 2;
+  std::vector<Candidate> all(7, split);
   all[0].tp *= 2;
-  all[1].pp *= 2;
-  all[2].cp *= 2;
-  all[3].dp = candidate.dp;
-  all[3].hsdp = 2;
+  all[1].tp *= 2;
+  all[1].sp = true;
+  all[2].pp *= 2;
+  all[3].pp *= 2;
+  all[3].vpp = 2;
+  all[3].schedule = Schedule::interleaved;
+  all[4].cp *= 2;
+  all[5].dp = all[6].dp = candidate.dp;
+  all[5].ep *= 2;
+  all[6].hsdp = 2;
   return all;
 }
 

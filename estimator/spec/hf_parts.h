@@ -74,6 +74,8 @@ ModelSpec rotary_gated(const HfReader& config, const RotaryUsual& usual = {});
 std::optional<RopeScaling> rope_scaling(const HfReader& config);
 /// ModelSpec's `unsized`: keys that are there with another value than the one that does nothing.
 std::string unsized(const HfReader& config);
+/// ModelSpec's `dropout`.
+std::string dropout(const HfReader& config);
 
 /// The model of the object under text_config, whose model_type must be one of `types`.
 ModelSpec text_model(const HfReader& config, const std::vector<std::string>& types);

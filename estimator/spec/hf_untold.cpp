@@ -8,14 +8,13 @@ namespace planwright::hf {
 namespace {
 
 /// Each with the value, as JSON, at which it changes nothing; null and absent never do.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kUnsized{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kUnsized{{
     {"attention_multiplier", ""},
     {"attn_output_multiplier", ""},
     {"attn_temperature_tuning", "false"},
     {"clip_qkv", ""},
     {"embedding_multiplier", "1.0"},
     {"embedding_multiplier_scale", "1.0"},
-    {"initializer_range", "0.02"},
     {"logit_scale", "1.0"},
     {"logits_scaling", "1.0"},
     {"no_rope_layer_interval", ""},
@@ -31,6 +30,14 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kUnsized
     {"use_dynamic_ntk", "false"},
     {"use_logn_attn", "false"},
 }};
+
+/// Probabilities by which a decoder's values are zeroed, of all families.
+constexpr std::array<std::string_view, 14> kDropouts{
+    "activation_dropout", "attention_dropout", "attention_probs_dropout_prob",
+    "attn_dropout_prob",  "attn_pdrop",        "dropout",
+    "emb_dropout_prob",   "embd_dropout",      "embd_pdrop",
+    "embedding_dropout",  "hidden_dropout",    "hidden_dropout_prob",
+    "resid_pdrop",        "residual_dropout"};
 
 bool changes_nothing(const Json& value, std::string_view neutral) {
   return !neutral.empty() && value == Json::parse(neutral);
@@ -93,6 +100,16 @@ std::string unsized(const HfReader& config) {
   for (const auto& [key, neutral] : kUnsized) {
     const Json* const value = config.find(key);
     if (value == nullptr || changes_nothing(*value, neutral)) continue;
+    keys += (keys.empty() ? "" : ", ") + described(key, *value);
+  }
+  return keys;
+}
+
+std::string dropout(const HfReader& config) {
+  std::string keys;
+  for (const std::string_view key : kDropouts) {
+    const Json* const value = config.find(key);
+    if (value == nullptr || !value->is_number() || value->get<double>() == 0) continue;
     keys += (keys.empty() ? "" : ", ") + described(key, *value);
   }
   return keys;

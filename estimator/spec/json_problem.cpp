@@ -156,6 +156,8 @@ struct Fields<ModelSpec> {
       Field{"logit_cap", &ModelSpec::logit_cap},
       Field{"checkpoint", &ModelSpec::checkpoint},
       Field{"uncounted", &ModelSpec::uncounted, kAny, Hashed::no},  // words about the file
+      Field{"init_std", &ModelSpec::init_std, kAny, Hashed::no},    // changes no estimate
+      Field{"dropout", &ModelSpec::dropout, kAny, Hashed::no},      // words about the file
       Field{"unsized", &ModelSpec::unsized, kAny, Hashed::no},      // nor does this
       Field{"stand_in", &ModelSpec::stand_in},
       Field{"tower_parameters", &ModelSpec::tower_parameters, kNatural},

@@ -224,6 +224,10 @@ struct ModelSpec {
   std::optional<WeightFormat> checkpoint{};
   std::string
       uncounted{};  ///< keys of its configuration whose parts are not in here: an image tower
+  double init_std = 0.02;  ///< of the normal distribution that its weights are drawn from
+  /// Keys of its configuration, with their values, that zero what it computes at random: an
+  /// estimate has them of the workload.
+  std::string dropout{};
   /// Keys of its configuration, with their values, that change what it computes, and are in no
   /// other field because no size depends on them: multipliers, layers without positions.
   std::string unsized{};

@@ -108,7 +108,7 @@ Rule knobs_rule(const std::vector<Knob>& knobs) {
                 return !std::all_of(candidate.knobs.begin(), candidate.knobs.end(),
                                     [&](const auto& set) { return has_setting(knobs, set); });
               },
-          .text = "the candidate sets a knob, or a value of one, that {target} does not have",
+          .text = "{knobs}: {target} does not have that knob, or not that value of it",
           .fix = knob_list(knobs),
           .source = ""};
 }

@@ -7,6 +7,14 @@
 namespace planwright {
 namespace {
 
+std::string knobs_text(const Candidate& c) {
+  std::string all;
+  for (const auto& [name, value] : c.knobs) {
+    all.append(all.empty() ? "" : ", ").append(name).append(" = ").append(value);
+  }
+  return all;
+}
+
 NamedValues candidate_names(const Candidate& c) {
   const auto number = [](auto value) { return std::to_string(value); };
   const auto text = [](auto value) { return std::string(word(value)); };
@@ -27,6 +35,7 @@ NamedValues candidate_names(const Candidate& c) {
           {"offload_to", text(c.offload.to)},
           {"attention", text(c.attention)},
           {"loss", text(c.loss)},
+          {"knobs", knobs_text(c)},
           {"world", number(c.world())}};
 }
 

@@ -88,6 +88,50 @@ TEST_F(AlternativesProcess, LinksAreSaidWithWhereTheyAreFrom) {
   EXPECT_FALSE(has(run(std::string("estimate ") + kLlama + "--devices 8").out, "GB/s among"));
 }
 
+TEST_F(AlternativesProcess, AHostHasWhatItsDevicesNodesUsuallyHave) {
+  const std::string plan =
+      "estimate --model llama-3.1-405b --device H100-SXM5-80GB --devices 8 --seq 4096 "
+      "--global-batch 64 --target deepspeed --zero 3 --recompute full --micro-batch 1 ";
+  const Json moved = json(plan + "--offload optimizer+params");
+  EXPECT_EQ(moved["verdict"], "too_large") << "12 bytes of each of 405e9 are not in 2 TiB";
+  EXPECT_EQ(moved["assumed"],
+            Json({"host memory of a node 2048 GiB, taken as in DGX H100; --cluster says "
+                  "otherwise"}));
+  EXPECT_TRUE(json(plan)["assumed"].empty()) << "nothing is moved there";
+  folder_.put("large.toml", "host_memory = \"16TiB\"\n");
+  const Json large = json(plan + "--offload optimizer+params --cluster large.toml");
+  EXPECT_EQ(large["verdict"], "fits") << large["reason"];
+  EXPECT_TRUE(large["assumed"].empty());
+  const Json disk = json(plan + "--offload optimizer+params --offload-to nvme");
+  EXPECT_TRUE(has(disk["assumed"].back().get<std::string>(), "a disk as fast as host memory"));
+}
+
+TEST_F(AlternativesProcess, APartOfANodesNameIsMetWithThoseThatHaveIt) {
+  const CommandResult refused = run_command(
+      {folder_.path()}, {"estimate", "--model", "gpt2", "--seq", "8", "--cluster", "DGX A100"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(has(refused.err, "did you mean DGX A100 320GB or DGX A100 640GB?")) << refused.err;
+}
+
+/// A server has the weights that it computes with, and a trainer others.
+TEST_F(AlternativesProcess, AServerKeepsWhatItComputesWithUnderAnyTarget) {
+  const std::string server =
+      "estimate --job inference --model llama-3.1-8b --device H100-SXM5-80GB --devices 1 --seq "
+      "4096 --global-batch 1 --target ";
+  const Json usual = json(server + "builtin")["serving"];
+  for (const char* target : {"hf-trainer", "accelerate", "fsdp", "torchtitan", "deepspeed"}) {
+    EXPECT_EQ(json(server + target)["serving"]["cache_bytes_per_token"],
+              usual["cache_bytes_per_token"]);
+    EXPECT_EQ(json(server + target)["serving"]["weights_bytes"], usual["weights_bytes"]);
+  }
+}
+
+TEST_F(AlternativesProcess, DropoutOfAModelIsNotCountedInSilence) {
+  const std::string plan = "estimate --model gpt2 --device T4 --seq 512 --global-batch 8 ";
+  EXPECT_TRUE(has(run(plan).err, "gpt2 says attn_pdrop = 0.1, embd_pdrop = 0.1"));
+  EXPECT_FALSE(has(run(plan + "--hidden-dropout 0").err, "attn_pdrop"));
+}
+
 TEST_F(AlternativesProcess, AShortNameIsSaidToBeTakenForADevice) {
   const std::string plan = "estimate --model llama-2-7b --seq 2048 --devices 8 --zero 3 --device ";
   const CommandResult text = run(plan + "A100-80GB");

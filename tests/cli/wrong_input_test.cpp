@@ -287,7 +287,8 @@ const WrongInput kRows[] = {
     {"PlanOfOther", "estimate --plan {folder}/notplan.json", "notplan.json|schema"},
 
     {"BadMode", "probe {base} --mode half", "--mode = half|must be one of full or shadow"},
-    {"LaterMode", "probe {base} --mode truncated", "--mode = truncated|must be one of full or shadow"},
+    {"LaterMode", "probe {base} --mode truncated",
+     "--mode = truncated|must be one of full or shadow"},
     {"NoSteps", "probe {base} --steps 0", "--steps = 0|at least 1"},
     {"BadTimeout", "probe {base} --timeout 5", "--timeout = 5|needs a unit"},
     {"BadEnvironment", "probe {base} --environment A", "--environment = A|NAME=VALUE"},

@@ -195,7 +195,8 @@ TEST(SpecHfConfig, Gpt2IsReadInEveryField) {
                            .norm_eps = 1e-5,
                            .tied_embeddings = true,
                            .runs = {{12, block}},
-                           .lora = {}};
+                           .lora = {},
+                           .dropout = "attn_pdrop = 0.1, embd_pdrop = 0.1, resid_pdrop = 0.1"};
   EXPECT_EQ(model, expected);
 }
 

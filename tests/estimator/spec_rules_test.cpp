@@ -45,7 +45,7 @@ TEST(BrokenRule, SaysWhatIsWrongAndWhatToDoAboutIt) {
        [](Problem&, Candidate& c) {
          c.knobs = {{"overlap", "maybe"}};
        },
-       "the candidate sets a knob, or a value of one, that fake does not have",
+       "overlap = maybe: fake does not have that knob, or not that value of it",
        "use overlap = off or on; buckets = small or large"},
       {"world_size", [](Problem&, Candidate& c) { c.dp = 3; },
        "tp 1 x pp 1 x cp 1 x dp 3 is 3 ranks, and there are 4 devices",

@@ -102,6 +102,19 @@ TEST(HfTrainerEmit, SaysHowModulesRun) {
   EXPECT_EQ(file["fsdp_config"]["backward_prefetch"].as<std::string>(), "NO_PREFETCH");
 }
 
+TEST(HfTrainerEmit, SaysWhatItsFilesDoNot) {
+  auto asked = request();
+  asked.plan.problem.workload.job = Job::lora;
+  asked.plan.problem.model.lora = {.rank = 8,
+                                   .targets = {LoraTarget::q_proj, LoraTarget::down_proj}};
+  asked.plan.candidate.knobs = {{"transformers", "4.45"}, {"lora_dropout", "on"}};
+  EXPECT_TRUE(warns(emit(asked), "rank 8, on q_proj, down_proj; lora_dropout on"));
+  EXPECT_TRUE(warns(emit(asked), "transformers 4.45", "written for hf-trainer 5.23.0"));
+  asked.plan.problem.workload.job = Job::finetune;
+  asked.plan.problem.model.lora = {};
+  EXPECT_NE(testing::refusal(emit, asked), "") << "what adapters drop, and there are none";
+}
+
 /// UR-036: lm-sys/FastChat#114; UR-039: NovaSky-AI/SkyRL#1419.
 TEST(HfTrainerEmit, SaysWhatLoadingTakesOfTheHost) {
   auto asked = request();

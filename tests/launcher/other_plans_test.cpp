@@ -54,12 +54,13 @@ TEST(OtherPlans, DifferInPrecisionLossAndStagesToo) {
   using Keys = std::vector<std::string>;
   auto request = testing::emit_request("megatron", "core_v0.17.0", testing::sharded_candidate());
   request.plan.problem.cluster.device = estimator::find_device("H100-SXM5-80GB", "", "");
-  const auto megatron =
-      against(targets::megatron::target(), request, "megatron_args.yaml",
-              "fp8-format: e4m3\nfp8-recipe: delayed\ncross-entropy-loss-fusion: true\n"
-              "pipeline-model-parallel-layout: E|t|L\nwandb-project: mine\n");
-  EXPECT_EQ(keys(megatron.differences), (Keys{"cross-entropy-loss-fusion", "fp8-format",
-                                              "fp8-recipe", "pipeline-model-parallel-layout"}));
+  const auto megatron = against(
+      targets::megatron::target(), request, "megatron_args.yaml",
+      "fp8-format: e4m3\nfp8-recipe: delayed\ncross-entropy-loss-fusion: true\n"
+      "pipeline-model-parallel-layout: E|t|L\nsequence-parallel: true\nwandb-project: mine\n");
+  EXPECT_EQ(keys(megatron.differences),
+            (Keys{"cross-entropy-loss-fusion", "fp8-format", "fp8-recipe",
+                  "pipeline-model-parallel-layout", "sequence-parallel"}));
   EXPECT_EQ(megatron.own, Keys{"wandb-project"});
 }
 

@@ -177,6 +177,23 @@ TEST(ToldModels, TorchtitanWarnsOfWhatItsFlavorsDiffer) {
   }
 }
 
+TEST(ToldModels, WeightsAreDrawnAsTheModelSays) {
+  const auto drawn = [](const char* target, const char* version, const Emit& emit) {
+    EmitRequest asked = request(target, version, "llama-2-7b");
+    asked.plan.problem.model.init_std = 0.006;
+    if (asked.plan.problem.target == "torchtitan") asked.plan.candidate.zero = 3;
+    return emit(asked);
+  };
+  for (const char* version : {"0.14.0", "0.19.2"}) {
+    EXPECT_NE(line_of(drawn("megatron", version, megatron::emit)).find(" --init-method-std 0.006 "),
+              std::string::npos);
+  }
+  EXPECT_NE(text_of(drawn("nanotron", "0.4", nanotron::emit), "nanotron.yaml").find("std: 0.006"),
+            std::string::npos);
+  EXPECT_TRUE(
+      warns(drawn("torchtitan", "0.2.2", torchtitan::emit), kUntold, "initializer_range 0.006"));
+}
+
 TEST(ToldModels, TorchtitanHasNoDropout) {
   EmitRequest asked = request("torchtitan", "0.2.2", "llama-3.1-8b");
   asked.plan.candidate.zero = 3;

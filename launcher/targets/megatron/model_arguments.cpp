@@ -126,6 +126,7 @@ Json model_arguments(const Problem& problem) {
   add_positions(json, problem);
   add_layers(json, block);
   json["norm-epsilon"] = model.norm_eps;
+  if (model.init_std != ModelSpec{}.init_std) json["init-method-std"] = model.init_std;
   if (sparse != nullptr) add_experts(json, model, *sparse->moe);
   if (!model.tied_embeddings) json["untie-embeddings-and-output-weights"] = true;
   json["make-vocab-size-divisible-by"] = 128;

@@ -32,6 +32,7 @@ void add_model(Json& json, const Problem& problem) {
   json["kv-channels"] = block.head_dim;
   json["max-position-embeddings"] = std::max(model.max_positions, problem.workload.seq);
   json["layernorm-epsilon"] = model.norm_eps;
+  if (model.init_std != ModelSpec{}.init_std) json["init-method-std"] = model.init_std;
   json["make-vocab-size-divisible-by"] = 128;
   json["hidden-dropout"] = problem.workload.hidden_dropout;
   json["attention-dropout"] = problem.workload.attention_dropout;

@@ -75,7 +75,7 @@ Json data_stages() {
 /// src/nanotron/config/models_config.py and trainer.py @ 2411b02.
 Json init_method(const launcher::EmitRequest& request) {
   if (begins_with_weights(request)) return {{"path", kCheckpointPlaceholder}};
-  return {{"std", 0.02}};
+  return {{"std", request.plan.problem.model.init_std}};
 }
 
 Json checkpoints(bool probe) {

@@ -33,8 +33,8 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request) {
       "until you write them into nanotron.yaml");
   if (request.steps == 0) {
     config.warnings.push_back(fmt::format(
-        "the number of steps is no part of a plan: this ends after {} until you give --steps N, "
-        "or write it into nanotron.yaml",
+        "the number of steps is no part of a plan: this ends after {} until you write another "
+        "into nanotron.yaml",
         kTrialSteps));
   }
   if (begins_with_weights(request)) {

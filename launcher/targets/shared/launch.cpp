@@ -1,6 +1,6 @@
 #include "launcher/targets/shared/launch.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -170,12 +170,24 @@ void warn_of_checkpoint(LaunchConfig& config, const std::string& setting,
                   kCheckpointPlaceholder, setting, format));
 }
 
+/// Rank, modules, and what the plan says of how peft makes them: "rank 8, on q_proj and v_proj".
+std::string adapters_text(const EmitRequest& request) {
+  const LoraSpec& lora = request.plan.problem.model.lora;
+  std::vector<std::string> modules;
+  for (const LoraTarget each : lora.targets) modules.emplace_back(word(each));
+  std::string text = fmt::format("rank {}", lora.rank);
+  if (!modules.empty()) text += fmt::format(", on {}", fmt::join(modules, ", "));
+  for (const auto& [knob, value] : request.plan.candidate.knobs) {
+    if (is_of_adapters(knob)) text += fmt::format("; {} {}", knob, value);
+  }
+  return text;
+}
+
 std::vector<std::string> adapter_warnings(const EmitRequest& request) {
   const Problem& problem = request.plan.problem;
   if (!problem.model.lora.freezes() && problem.workload.job != Job::qlora) return {};
-  return {
-      fmt::format("job {} is not in these files: the adapters (rank {}) are made by your script",
-                  word(problem.workload.job), problem.model.lora.rank)};
+  return {fmt::format("job {} is not in these files: the adapters ({}) are made by your script",
+                      word(problem.workload.job), adapters_text(request))};
 }
 
 std::vector<std::string> user_code_warnings(const EmitRequest& request) {
@@ -217,10 +229,29 @@ launcher::EmittedFile launch_script(const EmitRequest& request, const std::strin
           launcher::shell_script(origin_lines(request), command, config.environment, paths), true};
 }
 
+/// "4.45", "2024-03".
+bool is_version(const std::string& value) {
+  const bool digit = !value.empty() && value[0] >= '0' && value[0] <= '9';
+  return digit && value.find_first_of(".-") != std::string::npos;
+}
+
+/// A knob whose values are versions is of what runs; files are as the target's version has them.
+void warn_of_other_versions(LaunchConfig& config, const EmitRequest& request) {
+  const Problem& problem = request.plan.problem;
+  for (const auto& [knob, value] : request.plan.candidate.knobs) {
+    if (!is_version(value)) continue;
+    config.warnings.push_back(
+        fmt::format("the plan is of {} {}, which is yours to install: these files are written for "
+                    "{} {}, and an earlier version may not take their words",
+                    knob, value, problem.target, problem.target_version));
+  }
+}
+
 LaunchConfig finished(LaunchConfig config, const EmitRequest& request,
                       const std::vector<std::string>& checked) {
   add_environment(config, request);
   warn_of_version(config, request.plan.problem, checked);
+  warn_of_other_versions(config, request);
   if (request.user.words.empty() &&
       config.command.end() !=
           std::find(config.command.begin(), config.command.end(), kScriptPlaceholder)) {

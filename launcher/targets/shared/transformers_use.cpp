@@ -77,6 +77,8 @@ const std::vector<Knob>& module_knobs() {
   return kKnobs;
 }
 
+bool is_of_adapters(const std::string& knob) { return knob == kDropout || knob == kKbit; }
+
 std::vector<Rule> module_rules(const std::string& source) {
   return {{"loss_needs_kernels",
            [](const Problem&, const Candidate& c) {
@@ -84,6 +86,13 @@ std::vector<Rule> module_rules(const std::string& source) {
            },
            "loss {loss} is a kernel of Liger's or Unsloth's, and the modules are torch's",
            "use --loss plain, or the knob kernels=liger or unsloth", source},
+          {"knobs_of_adapters",
+           [](const Problem& p, const Candidate& c) {
+             return !p.model.lora.freezes() &&
+                    std::any_of(c.knobs.begin(), c.knobs.end(),
+                                [](const auto& set) { return is_of_adapters(set.first); });
+           },
+           "knobs lora_dropout and kbit are of jobs with adapters", "leave them out", source},
           {"liger_chunks_its_loss",
            [](const Problem&, const Candidate& c) {
              return uses_liger(c) && c.loss != LossKernel::chunked;

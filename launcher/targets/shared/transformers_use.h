@@ -19,6 +19,9 @@ enum class KbitPreparation { none, peft };
 /// transformers, kernels, autocast, lora_dropout, kbit.
 const std::vector<Knob>& module_knobs();
 
+/// Whether the knob says how adapters, or what is under them, are made.
+bool is_of_adapters(const std::string& knob);
+
 /// A loss that is not torch's needs kernels that bring it, and Liger's bring the chunked one.
 std::vector<Rule> module_rules(const std::string& source);
 

@@ -117,6 +117,9 @@ void warn_of_model(LaunchConfig& config, const EmitRequest& request) {
   const ModelSpec& model = problem.model;
   const bool registered = !is_python_generation(problem) && !flavor_of(model).shipped;
   std::vector<std::string> all = untold(model, registered);
+  if (model.init_std != ModelSpec{}.init_std) {
+    all.push_back(fmt::format("initializer_range {}", model.init_std));
+  }
   if (problem.workload.hidden_dropout > 0 || problem.workload.attention_dropout > 0) {
     all.push_back(fmt::format("dropout {} of the hidden state, {} of attention",
                               problem.workload.hidden_dropout, problem.workload.attention_dropout));

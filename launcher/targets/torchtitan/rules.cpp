@@ -186,6 +186,13 @@ bool fits_float8(const BlockSpec& b, std::int64_t hidden) {
 
 std::vector<Rule> float8_rules() {
   return {
+      {"float8_knob_of_float8",
+       [](const Problem& p, const Candidate& c) {
+         return !is_fp8(p) && std::any_of(c.knobs.begin(), c.knobs.end(),
+                                          [](const auto& set) { return set.first == kFloat8Knob; });
+       },
+       "float8_recipe is of products in 8 bits, and precision {precision} has none",
+       "use --precision fp8, or leave the knob out", kFloat8},
       {"float8_on_device",
        [](const Problem& p, const Candidate&) {
          const DeviceSpec& device = p.cluster.device;
