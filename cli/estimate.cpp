@@ -80,11 +80,12 @@ int run_estimate(const Arguments& arguments) {
   if (estimate.verdict == Verdict::invalid) {
     estimate.reason = with_other_targets(estimate.reason, line.settings, accepts_candidate);
   }
-  console.print(estimate_text(input.problem, candidate, estimate, console.result_paint()));
+  console.print(
+      estimate_text(input.problem, input.traits(), candidate, estimate, console.result_paint()));
   const auto assumed = assumptions(input, candidate.offload);
   console.print(assumed_text(assumed) + links_text(input));
   Json json{{"schema", "planwright.estimate/1"}};
-  json.update(estimate_json(input.problem, candidate, estimate));
+  json.update(estimate_json(input.problem, input.traits(), candidate, estimate));
   json["assumed"] = assumed;
   json["links"] = links_json(input);
   if (estimate.verdict != Verdict::invalid && input.problem.workload.job != Job::inference) {

@@ -111,7 +111,7 @@ int run_plan(const Arguments& arguments) {
   const auto assumed = assumptions(many.input, offloaded(report));
   console.print(assumed_text(assumed) + links_text(many.input));
   Json json{{"schema", "planwright.plan/1"}};
-  json.update(ranking_json(many.input.problem, report));
+  json.update(ranking_json(many.input.problem, many.input.traits(), report));
   json["assumed"] = assumed;
   json["links"] = links_json(many.input);
   json["seconds"] = launcher::monotonic_s() - began;

@@ -78,10 +78,10 @@ std::string time_table(const Estimate& estimate, const Paint& paint) {
 }
 
 /// What the peak runs into, and what could move it.
-std::string wall_text(const Problem& problem, const Candidate& candidate,
-                      const Estimate& estimate) {
+std::string wall_text(const Problem& problem, const TargetTraits& traits,
+                      const Candidate& candidate, const Estimate& estimate) {
   const estimator::Ruler ruler = estimator::ruling_account(estimate);
-  const auto movers = estimator::movers(problem, candidate, ruler.account);
+  const auto movers = estimator::movers(problem, traits, candidate, ruler.account);
   return fmt::format("wall: {} ({:.0f} % of the peak), {}{}\n", word(ruler.account),
                      100 * ruler.share, word(estimate.wall),
                      movers.empty() ? "" : "; could be moved by " + join_words(movers));
@@ -119,13 +119,14 @@ std::string problem_text(const Problem& problem) {
   return text + fmt::format("global batch {}", batch);
 }
 
-std::string estimate_text(const Problem& problem, const Candidate& candidate,
-                          const Estimate& estimate, const Paint& paint) {
+std::string estimate_text(const Problem& problem, const TargetTraits& traits,
+                          const Candidate& candidate, const Estimate& estimate,
+                          const Paint& paint) {
   std::string text = fmt::format("{}\n{}\n{}", problem_text(problem), describe(candidate),
                                  verdict_line(problem, estimate, paint));
   if (estimate.verdict == Verdict::invalid) return text;
   text += fmt::format("\n{}\n", memory_table(estimate, paint));
-  text += wall_text(problem, candidate, estimate);
+  text += wall_text(problem, traits, candidate, estimate);
   if (estimate.serving)
     text += fmt::format("\n{}", serving_table(problem, *estimate.serving, paint));
   text += fmt::format("\n{}\n", time_table(estimate, paint));
@@ -155,7 +156,8 @@ Json known_json(const Problem& problem, const Estimate& estimate) {
   return json;
 }
 
-Json estimate_json(const Problem& problem, const Candidate& candidate, const Estimate& estimate) {
+Json estimate_json(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
+                   const Estimate& estimate) {
   Json json = to_json(estimate);
   json["candidate"] = full_json(candidate);
   json["target"] = problem.target;
@@ -165,7 +167,7 @@ Json estimate_json(const Problem& problem, const Candidate& candidate, const Est
   json["parameters"]["stages"] = stage_parameters(problem.model, candidate);
   json["wall_account"] = word(ruler.account);
   json["wall_share"] = ruler.share;
-  json["wall_moved_by"] = estimator::movers(problem, candidate, ruler.account);
+  json["wall_moved_by"] = estimator::movers(problem, traits, candidate, ruler.account);
   return json;
 }
 

@@ -6,6 +6,7 @@
 #include "estimator/spec/candidate.h"
 #include "estimator/spec/estimate.h"
 #include "estimator/spec/problem.h"
+#include "estimator/spec/target_traits.h"
 
 namespace planwright::cli {
 
@@ -13,13 +14,14 @@ namespace planwright::cli {
 std::string problem_text(const Problem& problem);
 
 /// The verdict, the memory ledger in GiB at the worst rank's peak, and where a step's time goes.
-std::string estimate_text(const Problem& problem, const Candidate& candidate,
-                          const Estimate& estimate, const Paint& paint);
+std::string estimate_text(const Problem& problem, const TargetTraits& traits,
+                          const Candidate& candidate, const Estimate& estimate, const Paint& paint);
 
 /// The estimate, with null in place of what is only of the stand-in for a model that nobody knows.
 Json known_json(const Problem& problem, const Estimate& estimate);
 
 /// CLI.md's document of `estimate`, without its schema.
-Json estimate_json(const Problem& problem, const Candidate& candidate, const Estimate& estimate);
+Json estimate_json(const Problem& problem, const TargetTraits& traits, const Candidate& candidate,
+                   const Estimate& estimate);
 
 }  // namespace planwright::cli

@@ -122,11 +122,12 @@ std::string ranking_text(const Problem& problem, const RankingReport& report, co
   return text + surer_text(report);
 }
 
-Json ranking_json(const Problem& problem, const RankingReport& report) {
+Json ranking_json(const Problem& problem, const TargetTraits& traits, const RankingReport& report) {
   Json plans = Json::array();
   for (std::size_t i = 0; i < report.top.size(); ++i) {
     Json plan{{"rank", i + 1}};
-    plan.update(estimate_json(problem, report.space.legal[report.ranking.fits[i]], report.top[i]));
+    plan.update(
+        estimate_json(problem, traits, report.space.legal[report.ranking.fits[i]], report.top[i]));
     plans.push_back(std::move(plan));
   }
   Json json{{"counted", report.space.counted},

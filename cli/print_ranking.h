@@ -23,6 +23,6 @@ struct RankingReport {
 std::string ranking_text(const Problem& problem, const RankingReport& report, const Paint& paint);
 
 /// CLI.md's document of `plan`, without schema and seconds.
-Json ranking_json(const Problem& problem, const RankingReport& report);
+Json ranking_json(const Problem& problem, const TargetTraits& traits, const RankingReport& report);
 
 }  // namespace planwright::cli

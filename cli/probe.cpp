@@ -58,7 +58,7 @@ Outcome measure(const ProblemInput& input, const Candidate& candidate, const Pro
 /// Nothing ran: the JSON is that of the estimate, with its verdict.
 int refuse_illegal(const OneCandidate& one, const Estimate& estimate, const Console& console) {
   Json json{{"schema", "planwright.probe/1"}};
-  json.update(estimate_json(one.input.problem, one.candidate, estimate));
+  json.update(estimate_json(one.input.problem, one.input.traits(), one.candidate, estimate));
   console.print_json(json);
   console.failure(one.place + estimate.reason);
   return kExitWrongInput;

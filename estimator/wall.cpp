@@ -3,16 +3,35 @@
 #include <algorithm>
 
 #include "estimator/serving_bytes.h"
+#include "estimator/spec/rules.h"
 
 namespace planwright::estimator {
 namespace {
 
-/// A technique, the accounts that it cuts, and whether there is any of it left to use.
+/// A technique, the accounts that it cuts, and whether there is any of it left to use. Of a job
+/// that trains, what of it a target must have among its axes, or take of a problem: none, if there
+/// is nothing.
 struct Technique {
   const char* name;
   std::vector<Account> cuts;
   bool (*left)(const Problem&, const Candidate&);
+  bool (*has)(const SupportedAxes&) = nullptr;
+  void (*use)(Problem&) = nullptr;
 };
+
+template <class Values, class Test>
+bool any_of(const Values& values, Test test) {
+  return std::any_of(values.begin(), values.end(), test);
+}
+
+bool above_one(const std::vector<int>& degrees) {
+  return any_of(degrees, [](int degree) { return degree > 1; });
+}
+
+template <int stage>
+bool shards(const SupportedAxes& axes) {
+  return any_of(axes.zero, [](int each) { return each >= stage; });
+}
 
 bool trains(const Problem& p) { return p.workload.job != Job::inference; }
 bool shards_left(const Problem& p, const Candidate& c, int stage) {
@@ -38,24 +57,37 @@ const std::vector<Technique>& techniques() {
   static const std::vector<Technique> kTechniques{
       {"flash attention",
        {activations},
-       [](const Problem&, const Candidate& c) { return c.attention == AttentionKernel::eager; }},
+       [](const Problem&, const Candidate& c) { return c.attention == AttentionKernel::eager; },
+       [](const SupportedAxes& axes) {
+         return any_of(axes.attention,
+                       [](AttentionKernel each) { return each == AttentionKernel::flash; });
+       }},
       {"fused or chunked loss",
        {logits},
        [](const Problem& p, const Candidate& c) {
          return trains(p) && c.loss == LossKernel::plain;
+       },
+       [](const SupportedAxes& axes) {
+         return any_of(axes.loss, [](LossKernel each) { return each != LossKernel::plain; });
        }},
       {"ZeRO 1",
        {optimizer},
-       [](const Problem& p, const Candidate& c) { return shards_left(p, c, 1); }},
+       [](const Problem& p, const Candidate& c) { return shards_left(p, c, 1); },
+       shards<1>},
       {"ZeRO 2",
        {gradients},
-       [](const Problem& p, const Candidate& c) { return shards_left(p, c, 2); }},
+       [](const Problem& p, const Candidate& c) { return shards_left(p, c, 2); },
+       shards<2>},
       {"ZeRO 3",
        {parameters},
-       [](const Problem& p, const Candidate& c) { return shards_left(p, c, 3); }},
+       [](const Problem& p, const Candidate& c) { return shards_left(p, c, 3); },
+       shards<3>},
       {"sequence parallelism",
        {activations},
-       [](const Problem& p, const Candidate& c) { return trains(p) && c.tp > 1 && !c.sp; }},
+       [](const Problem& p, const Candidate& c) { return trains(p) && c.tp > 1 && !c.sp; },
+       [](const SupportedAxes& axes) {
+         return axes.sp_with_tp || any_of(axes.sp, [](bool each) { return each; });
+       }},
       {"smaller micro-batches",
        {activations, logits},
        [](const Problem& p, const Candidate& c) { return trains(p) && c.micro_batch > 1; }},
@@ -63,6 +95,10 @@ const std::vector<Technique>& techniques() {
        {activations},
        [](const Problem& p, const Candidate& c) {
          return trains(p) && c.recompute.kind != RecomputeKind::full;
+       },
+       [](const SupportedAxes& axes) {
+         return any_of(axes.recompute,
+                       [](const Recompute& each) { return each.kind != RecomputeKind::none; });
        }},
       {"8-bit cache",
        {kv_cache},
@@ -89,38 +125,77 @@ const std::vector<Technique>& techniques() {
        }},
       {"tensor parallelism",
        {parameters, gradients, optimizer, activations, logits},
-       tensor_ranks_cut_blocks},
-      {"tensor parallelism", {kv_cache}, tensor_ranks_cut_cache},
+       tensor_ranks_cut_blocks,
+       [](const SupportedAxes& axes) { return above_one(axes.tp); }},
+      {"tensor parallelism",
+       {kv_cache},
+       tensor_ranks_cut_cache,
+       [](const SupportedAxes& axes) { return above_one(axes.tp); }},
       {"pipeline parallelism",
        {parameters, gradients, optimizer, kv_cache},
-       [](const Problem& p, const Candidate& c) { return c.pp < p.model.layers(); }},
+       [](const Problem& p, const Candidate& c) { return c.pp < p.model.layers(); },
+       [](const SupportedAxes& axes) { return above_one(axes.pp); }},
+      {"expert parallelism",
+       {parameters, gradients, optimizer},
+       [](const Problem& p, const Candidate& c) {
+         return trains(p) && p.model.has_experts() && c.ep < c.tp * c.data_ranks() / c.etp;
+       },
+       [](const SupportedAxes& axes) { return above_one(axes.ep); }},
       {"context parallelism",
        {activations, logits},
-       [](const Problem& p, const Candidate& c) { return trains(p) && c.cp == 1; }},
+       [](const Problem& p, const Candidate& c) { return trains(p) && c.cp == 1; },
+       [](const SupportedAxes& axes) { return above_one(axes.cp); }},
       {"LoRA",
        {gradients, optimizer},
-       [](const Problem& p, const Candidate&) { return p.workload.job == Job::finetune; }},
+       [](const Problem& p, const Candidate&) { return p.workload.job == Job::finetune; },
+       nullptr,
+       [](Problem& p) {
+         p.workload.job = Job::lora;
+         p.model.lora = {.rank = 8, .targets = {LoraTarget::q_proj, LoraTarget::v_proj}};
+       }},
       {"QLoRA",
        {parameters},
-       [](const Problem& p, const Candidate&) { return p.workload.job == Job::lora; }},
+       [](const Problem& p, const Candidate&) { return p.workload.job == Job::lora; },
+       nullptr,
+       [](Problem& p) { p.workload.job = Job::qlora; }},
       {"8-bit optimizer states",
        {optimizer},
        [](const Problem& p, const Candidate&) {
          return trains(p) && p.workload.optimizer == OptimizerKind::adamw;
-       }},
+       },
+       nullptr,
+       [](Problem& p) { p.workload.optimizer = OptimizerKind::adam8bit; }},
       {"offload to host memory",
        {optimizer, parameters},
        [](const Problem& p, const Candidate& c) {
          const bool offloads = c.offload.optimizer || c.offload.params;
          return trains(p) && !offloads && p.cluster.device.kind == DeviceKind::cuda;
+       },
+       [](const SupportedAxes& axes) {
+         return any_of(axes.offload,
+                       [](const Offload& each) { return each.optimizer || each.params; });
        }},
       {"offload to host memory",
        {activations},
        [](const Problem& p, const Candidate& c) {
          return trains(p) && !c.offload.activations && p.cluster.device.kind == DeviceKind::cuda;
+       },
+       [](const SupportedAxes& axes) {
+         return any_of(axes.offload, [](const Offload& each) { return each.activations; });
        }},
   };
   return kTechniques;
+}
+
+/// Whether the target has it. Of a server none is asked: its parts are nobody's axes.
+bool is_had(const Technique& technique, const Problem& problem, const TargetTraits& traits,
+            const Candidate& candidate) {
+  if (!trains(problem)) return true;
+  if (technique.has != nullptr && !technique.has(traits.axes)) return false;
+  if (technique.use == nullptr) return true;
+  Problem used = problem;
+  technique.use(used);
+  return first_broken(rules_for(traits), used, candidate) == nullptr;
 }
 
 }  // namespace
@@ -137,12 +212,13 @@ Ruler ruling_account(const Estimate& estimate) {
   return {largest, all > Bytes{} ? at[largest] / all : 0};
 }
 
-std::vector<std::string> movers(const Problem& problem, const Candidate& candidate,
-                                Account account) {
+std::vector<std::string> movers(const Problem& problem, const TargetTraits& traits,
+                                const Candidate& candidate, Account account) {
   std::vector<std::string> names;
   for (const Technique& each : techniques()) {
     const bool cuts = std::find(each.cuts.begin(), each.cuts.end(), account) != each.cuts.end();
-    if (cuts && each.left(problem, candidate)) names.emplace_back(each.name);
+    if (!cuts || !each.left(problem, candidate)) continue;
+    if (is_had(each, problem, traits, candidate)) names.emplace_back(each.name);
   }
   return names;
 }

@@ -6,6 +6,7 @@
 #include "estimator/spec/candidate.h"
 #include "estimator/spec/estimate.h"
 #include "estimator/spec/problem.h"
+#include "estimator/spec/target_traits.h"
 
 /// What an estimate runs into: the account that rules its peak, and what could cut that account.
 namespace planwright::estimator {
@@ -20,9 +21,9 @@ struct Ruler {
 };
 Ruler ruling_account(const Estimate& estimate);
 
-/// Techniques that cut the account and that the candidate does not use to the end yet, the cheapest
-/// first: names for people, not all of which a target has.
-std::vector<std::string> movers(const Problem& problem, const Candidate& candidate,
-                                Account account);
+/// Techniques of the target that cut the account and that the candidate does not use to the end
+/// yet, the cheapest first: names for people.
+std::vector<std::string> movers(const Problem& problem, const TargetTraits& traits,
+                                const Candidate& candidate, Account account);
 
 }  // namespace planwright::estimator

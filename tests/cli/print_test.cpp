@@ -23,25 +23,26 @@ const Paint kPlain{false};
 
 TEST(PrintEstimate, ShowsTheLedgerOfAnAccelerator) {
   const Estimate estimate = printed_estimate(Verdict::fits, true, whole_gib(1));
-  expect_golden("estimate_device",
-                estimate_text(printed_problem(), printed_candidate(1), estimate, kPlain));
+  expect_golden("estimate_device", estimate_text(printed_problem(), printed_traits(),
+                                                 printed_candidate(1), estimate, kPlain));
 }
 
 TEST(PrintEstimate, ShowsMoreDigitsWhereMemoryIsSmall) {
   const Estimate estimate = printed_estimate(Verdict::too_large, false, mib(4));
-  expect_golden("estimate_small",
-                estimate_text(printed_cpu_problem(), printed_candidate(1), estimate, kPlain));
+  expect_golden("estimate_small", estimate_text(printed_cpu_problem(), printed_traits(),
+                                                printed_candidate(1), estimate, kPlain));
 }
 
 TEST(PrintEstimate, OfAnIllegalCandidateIsItsReason) {
   const Estimate estimate = printed_estimate(Verdict::invalid, false, mib(4));
-  expect_golden("estimate_invalid",
-                estimate_text(printed_problem(), printed_candidate(1), estimate, kPlain));
+  expect_golden("estimate_invalid", estimate_text(printed_problem(), printed_traits(),
+                                                  printed_candidate(1), estimate, kPlain));
 }
 
 TEST(PrintEstimate, AsJsonHasCandidateTargetAndCapacity) {
   const Estimate estimate = printed_estimate(Verdict::fits, true, whole_gib(1));
-  const Json json = estimate_json(printed_problem(), printed_candidate(2), estimate);
+  const Json json =
+      estimate_json(printed_problem(), printed_traits(), printed_candidate(2), estimate);
   EXPECT_EQ(json["verdict"], "fits");
   EXPECT_EQ(json["candidate"]["micro_batch"], 2);
   EXPECT_EQ(json["candidate"]["tp"], 1);
@@ -78,7 +79,7 @@ TEST(PrintRanking, ExplainsTheRulesIfAsked) {
       {"world_size", {"world_size", "there are 2 devices", "use --devices 2", "here"}}};
   report.nearest_miss = "the nearest, dp 8: no room for logits";
   expect_golden("ranking_rules", ranking_text(printed_problem(), report, kPlain));
-  const Json json = ranking_json(printed_problem(), report);
+  const Json json = ranking_json(printed_problem(), printed_traits(), report);
   EXPECT_EQ(json["rules"][0]["name"], "world_size");
   EXPECT_EQ(json["rules"][0]["count"], 1);
   EXPECT_EQ(json["rules"][1]["name"], "too_large");
@@ -96,7 +97,7 @@ TEST(PrintRanking, HasNoSurerPlanWhereTheFirstIsSure) {
   RankingReport report = printed_report();
   report.ranking.figures[2].fit_probability = 0.95;
   EXPECT_EQ(ranking_text(printed_problem(), report, kPlain).find("may not fit"), std::string::npos);
-  EXPECT_TRUE(ranking_json(printed_problem(), report)["surer"].is_null());
+  EXPECT_TRUE(ranking_json(printed_problem(), printed_traits(), report)["surer"].is_null());
 }
 
 TEST(PrintProbe, ComparesPredictionAndMeasurement) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cli/targets.h"
 #include "estimator/models.h"
 #include "estimator/spec/problem.h"
 #include "estimator/spec/trial.h"
@@ -9,6 +10,8 @@ namespace planwright::testing {
 
 constexpr Bytes mib(std::int64_t count) { return {count << 20}; }
 constexpr Bytes whole_gib(std::int64_t count) { return {count << 30}; }
+
+inline TargetTraits printed_traits() { return cli::find_target({"builtin", "", ""})->traits; }
 
 /// Eight accelerators of 80 GiB.
 inline Problem printed_problem() {

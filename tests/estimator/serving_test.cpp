@@ -303,16 +303,39 @@ TEST(Serving, EveryPresetHasALedger) {
 TEST(Wall, NamesTheAccountAndWhatCouldMoveIt) {
   const Served weights("llama-2-13b", 1, 128, 1);
   EXPECT_EQ(ruling_account(weights.estimate()).account, Account::parameters);
-  const auto by = movers(weights.problem, weights.candidate, Account::parameters);
+  const auto by =
+      movers(weights.problem, testing::fake_traits(), weights.candidate, Account::parameters);
   EXPECT_NE(std::find(by.begin(), by.end(), "quantised weights"), by.end());
   const Served caches("llama-2-7b", 1, 4096, 16);
   EXPECT_EQ(ruling_account(caches.estimate()).account, Account::kv_cache);
   EXPECT_EQ(caches.estimate().wall, Wall::moves);
 }
 
+/// Of a job that trains, what its target has.
+TEST(Wall, IsMovedByWhatTheTargetHas) {
+  Problem problem = testing::fake_problem(testing::tiny_llama(), 2, Precision::bf16);
+  TargetTraits traits = testing::fake_traits();
+  const auto by = [&](Account account) {
+    return movers(problem, traits, testing::data_parallel(2, 0, 1), account);
+  };
+  EXPECT_EQ(by(Account::optimizer), (std::vector<std::string>{"ZeRO 1", "8-bit optimizer states"}));
+  EXPECT_EQ(by(Account::activations), std::vector<std::string>{"recomputation"});
+  traits.axes.tp = {1, 2};
+  traits.rules.push_back({"plain_adam",
+                          [](const Problem& p, const Candidate&) {
+                            return p.workload.optimizer != OptimizerKind::adamw;
+                          },
+                          "", "", ""});
+  EXPECT_EQ(by(Account::optimizer), (std::vector<std::string>{"ZeRO 1", "tensor parallelism"}));
+  problem.model.runs[0].block.moe = MoeSpec{.experts = 8, .top_k = 2, .ffn = 16};
+  traits.axes.ep = {1, 2};
+  EXPECT_EQ(by(Account::parameters),
+            (std::vector<std::string>{"tensor parallelism", "expert parallelism"}));
+}
+
 TEST(Wall, NamesTensorParallelismWhereItCutsAnything) {
   const auto is_moved = [](const Served& served, Account account, const char* technique) {
-    const auto by = movers(served.problem, served.candidate, account);
+    const auto by = movers(served.problem, testing::fake_traits(), served.candidate, account);
     return std::find(by.begin(), by.end(), technique) != by.end();
   };
   const char* const kTp = "tensor parallelism";
