@@ -86,6 +86,12 @@ std::string out_of_memory_text(const Problem& problem, const std::vector<Trial>&
   }
   if (nearest == nullptr) return "";
   const OutOfMemory& full = *nearest->outcome.out_of_memory();
+  if (full.allocated == Bytes{}) {
+    return fmt::format(
+        "every probe ran out of memory; the nearest, {}, on rank {}: its log does not say what was "
+        "in use",
+        describe(nearest->candidate), full.rank);
+  }
   return fmt::format(
       "every probe ran out of memory; the nearest, {}: {} did not fit on rank {}{}, "
       "short of at least {} GiB of {} GiB; it may fit with --memory {}B or more",

@@ -156,8 +156,10 @@ std::string out_of_memory_text(const OutOfMemory& full) {
                        full.rank, gib_text(full.allocated, full.capacity), account, phase,
                        gib_text(full.capacity));
   }
-  return fmt::format("rank {} asked for {} GiB{}{}, with {} GiB of {} GiB in use", full.rank,
-                     gib_text(full.requested, full.capacity), account, phase,
+  const std::string asked = fmt::format("rank {} asked for {} GiB{}{}", full.rank,
+                                        gib_text(full.requested, full.capacity), account, phase);
+  if (full.allocated == Bytes{}) return asked + ", and its log does not say what was in use";
+  return fmt::format("{}, with {} GiB of {} GiB in use", asked,
                      gib_text(full.allocated, full.capacity), gib_text(full.capacity));
 }
 

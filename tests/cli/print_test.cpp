@@ -110,6 +110,12 @@ TEST(PrintProbe, SaysHowItEndedOtherwise) {
   EXPECT_EQ(outcome_text(printed_out_of_memory(), kPlain),
             "out of memory: rank 1 asked for 0.0156 GiB of logits in loss, with 0.1465 GiB of "
             "0.1562 GiB in use");
+  OutOfMemory of_a_log;
+  of_a_log.requested = of_a_log.capacity = mib(20);
+  Outcome logged;
+  logged.value = of_a_log;
+  EXPECT_EQ(outcome_text(logged, kPlain),
+            "out of memory: rank 0 asked for 0.0195 GiB, and its log does not say what was in use");
   Outcome crashed;
   crashed.value = Failure{OutcomeKind::crashed, "rank 1 was ended by SIGKILL", "last words", 1};
   EXPECT_EQ(outcome_text(crashed, kPlain), "crashed: rank 1 was ended by SIGKILL");
