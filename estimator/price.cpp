@@ -75,6 +75,7 @@ std::string change_text(const Candidate& from, const Candidate& to) {
   if (to.attention != from.attention) text += fmt::format(" --attention {}", word(to.attention));
   if (to.loss != from.loss) text += fmt::format(" --loss {}", word(to.loss));
   if (to.zero != from.zero) text += fmt::format(" --zero {}", to.zero);
+  if (to.ep != from.ep) text += fmt::format(" --ep {}", to.ep);
   if (to.micro_batch != from.micro_batch) text += fmt::format(" --micro-batch {}", to.micro_batch);
   if (!(to.recompute == from.recompute)) {
     text += " --recompute " + recompute_text(to.recompute);
@@ -183,8 +184,9 @@ struct Pricer::State {
     });
     if (change) return change_text(candidate, *change) + " would fit";
     return fmt::format(
-        "no smaller micro-batch, higher ZeRO stage, other kernel{} or recomputation would fit",
-        traits.axes.offload.size() > 1 ? ", offload" : "");
+        "no smaller micro-batch, higher ZeRO stage, other kernel{}{} or recomputation would fit",
+        traits.axes.offload.size() > 1 ? ", offload" : "",
+        problem.model.has_experts() ? ", expert ranks" : "");
   }
 
   static std::string shortfall(Bytes needed, Bytes limit) {

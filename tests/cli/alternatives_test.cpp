@@ -106,6 +106,16 @@ TEST_F(AlternativesProcess, AHostHasWhatItsDevicesNodesUsuallyHave) {
   EXPECT_TRUE(has(disk["assumed"].back().get<std::string>(), "a disk as fast as host memory"));
 }
 
+TEST_F(AlternativesProcess, ExpertsAreSharedOutWhereThatFits) {
+  const std::string plan =
+      "estimate --model mixtral-8x7b --device H100-SXM5-80GB --devices 64 --seq 4096 "
+      "--global-batch 256 --target megatron --pp 4 --zero 1 --recompute full --micro-batch 1";
+  const std::string said = reason(plan);
+  const std::size_t flag = said.find("--ep"), end = said.find(" would fit");
+  ASSERT_TRUE(flag < end && end != std::string::npos) << said;
+  EXPECT_EQ(json(plan + " " + said.substr(flag, end - flag))["verdict"], "fits") << said;
+}
+
 TEST_F(AlternativesProcess, APartOfANodesNameIsMetWithThoseThatHaveIt) {
   const CommandResult refused = run_command(
       {folder_.path()}, {"estimate", "--model", "gpt2", "--seq", "8", "--cluster", "DGX A100"});
