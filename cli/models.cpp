@@ -81,7 +81,8 @@ std::vector<std::string> names_with(const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const std::string& name : estimator::model_presets()) {
     const std::string family = estimator::find_model(name, kCommandLine, "--model").family;
-    const bool has = lower(name + " " + family).find(lower(words.front())) != std::string::npos;
+    const bool has =
+        lower(fmt::format("{} {}", name, family)).find(lower(words.front())) != std::string::npos;
     if (has) names.push_back(name);
   }
   if (names.empty()) {

@@ -94,7 +94,7 @@ struct Residuals {
 
   template <class T>
   T residual(const Fact& fact, const Values<T>& values) const {
-    const T z = (log_predicted(fact, values) - fact.log_value) / noise(fact.what);
+    T z = (log_predicted(fact, values) - fact.log_value) / noise(fact.what);
     switch (fact.bound) {
       case Fact::Bound::at_least:
         return censored(z);

@@ -19,7 +19,7 @@ struct AttentionElements {
 
 AttentionElements attention_elements(const MessageContext& c, const BlockSpec& b) {
   const auto own = [&](std::int64_t width) {
-    return static_cast<double>(c.shape.tokens() * width / c.candidate.tp);
+    return static_cast<double>(c.shape.tokens() * width) / c.candidate.tp;
   };
   if (!b.latent) {
     return {own(b.heads * b.head_dim), own(2 * b.kv_heads * b.head_dim), own(b.heads * b.head_dim)};

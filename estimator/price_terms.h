@@ -295,8 +295,7 @@ T device_needed(const StageQuantities& stage, const T& allocated, double communi
 template <class T>
 T device_bytes(const StageQuantities& stage, const T& allocated, double communicators,
                Bytes capacity, const Values<T>& v) {
-  const T wanted =
-      allocated + fragmentation_bytes(stage, allocated, v) + context_bytes(communicators, v);
+  T wanted = allocated + fragmentation_bytes(stage, allocated, v) + context_bytes(communicators, v);
   const auto room = static_cast<double>(capacity.value);
   if (wanted <= room) return wanted;
   const T needed = device_needed(stage, allocated, communicators, v);

@@ -60,7 +60,7 @@ std::optional<std::string> find_program(const std::string& program,
                                         const std::map<std::string, std::string>& environment) {
   if (program.find('/') != std::string::npos) return program;
   for (const std::string& folder : path_folders(environment)) {
-    std::string candidate = folder + "/" + program;
+    std::string candidate = (fs::path(folder) / program).string();
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   return {};

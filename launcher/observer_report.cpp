@@ -115,7 +115,7 @@ void note_versions(const Line& line, ObservedProcess& process) {
 /// Steps that are counted anew from 1 take the place of those before: they were parts of one.
 void note_step(ObservedStep step, ObservedProcess& process) {
   if (step.step == 1) process.steps.clear();
-  process.steps.push_back(std::move(step));
+  process.steps.push_back(step);
 }
 
 /// What a script wrote for a terminal, for a message.

@@ -100,8 +100,8 @@ const LogFormat& generic_log_format() {
               "memory reserved{=}{reserved}",
               "memory/max_allocated (GiB){=}{allocated_peak_gib}",
               "memory/device_reserved (GiB){=}{reserved_gib}",
-              "memory (MB) | allocated: {allocated_mib} | max allocated: {allocated_peak_mib} | "
-              "reserved: {reserved_mib} | max reserved: {reserved_peak_mib}",
+              ("memory (MB) | allocated: {allocated_mib} | max allocated: {allocated_peak_mib} | "
+               "reserved: {reserved_mib} | max reserved: {reserved_peak_mib}"),
               "| total device memory used: {device_used_mib}",
               "num_alloc_retries{=}{allocation_retries}",
           },

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "estimator/spec/error.h"
 #include "estimator/spec/words.h"
@@ -220,11 +221,10 @@ void Pattern::fold_blanks() {
   std::vector<Token> folded;
   bool blanks = false;
   for (Token& each : tokens_) {
-    if (each.kind != Kind::blanks) {
-      each.behind_blanks = blanks;
-      folded.push_back(std::move(each));
-    }
-    blanks = each.kind == Kind::blanks;
+    const bool behind = std::exchange(blanks, each.kind == Kind::blanks);
+    if (blanks) continue;
+    each.behind_blanks = behind;
+    folded.push_back(std::move(each));
   }
   tokens_ = std::move(folded);
   while (tokens_[first_text_].kind != Kind::text) ++first_text_;

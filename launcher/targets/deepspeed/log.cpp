@@ -13,10 +13,10 @@ const launcher::LogFormat& log_format() {
       .name = "deepspeed",
       .lines =
           {
-              "global_step={step}, RunningAvgSamplesPerSec={mean_samples_per_s}, "
-              "CurrSamplesPerSec={samples_per_s}",
-              "/{step}, RunningAvgSamplesPerSec={mean_samples_per_s}, "
-              "CurrSamplesPerSec={samples_per_s}",
+              ("global_step={step}, RunningAvgSamplesPerSec={mean_samples_per_s}, "
+               "CurrSamplesPerSec={samples_per_s}"),
+              ("/{step}, RunningAvgSamplesPerSec={mean_samples_per_s}, "
+               "CurrSamplesPerSec={samples_per_s}"),
               ", SamplesPerSec={mean_samples_per_s}",
               "MemAllocated={allocated}",
               "MaxMemAllocated={allocated_peak}",

@@ -16,8 +16,8 @@ const launcher::LogFormat& log_format() {
               "iteration {step}/{steps} | consumed samples:",
               "elapsed time per iteration (ms): {step_ms}",
               "| lm loss: {loss}",
-              "memory (MB) | allocated: {allocated_mib} | max allocated: {allocated_peak_mib} | "
-              "reserved: {reserved_mib} | max reserved: {reserved_peak_mib}",
+              ("memory (MB) | allocated: {allocated_mib} | max allocated: {allocated_peak_mib} | "
+               "reserved: {reserved_mib} | max reserved: {reserved_peak_mib}"),
               "| total device memory used: {device_used_mib}",
               "mem-max-allocated-bytes{=}{allocated_peak_bytes}",
           },

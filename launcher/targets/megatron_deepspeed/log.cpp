@@ -15,8 +15,8 @@ const launcher::LogFormat& log_format() {
               "elapsed time per iteration (s): {step_s}",
               "elapsed time per iteration (ms): {step_ms}",
               "| lm loss: {loss}",
-              "memory (MB) | allocated: {allocated_mib} | max allocated: {allocated_peak_mib} | "
-              "reserved: {reserved_mib} | max reserved: {reserved_peak_mib}",
+              ("memory (MB) | allocated: {allocated_mib} | max allocated: {allocated_peak_mib} | "
+               "reserved: {reserved_mib} | max reserved: {reserved_peak_mib}"),
           },
       .ignored = {"validation loss at", "test set"},
   };

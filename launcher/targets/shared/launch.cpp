@@ -213,7 +213,7 @@ void add_environment(LaunchConfig& config, const EmitRequest& request) {
   for (const auto& [name, value] : request.user.environment) {
     const auto [set, added] = config.environment.emplace(name, value);
     if (added || set->second == value) continue;
-    throw InputError({request.source, "environment", name + "=" + value,
+    throw InputError({request.source, "environment", fmt::format("{}={}", name, value),
                       fmt::format("contradicts the plan, with which target {} sets it to {}",
                                   problem.target, set->second),
                       ""});
