@@ -198,6 +198,14 @@ int launch_steps(const Settings& settings, const launcher::Target& target,
   return parse_count(*given, 1);
 }
 
+void warn_of_dropout(const Problem& problem, launcher::LaunchConfig& config) {
+  const Workload& work = problem.workload;
+  if (problem.model.dropout.empty() || work.hidden_dropout > 0 || work.attention_dropout > 0)
+    return;
+  config.warnings.push_back(
+      fmt::format("the model says {}, and the plan has no dropout", problem.model.dropout));
+}
+
 void warn_of_overrides(const launcher::EmitRequest& request, launcher::LaunchConfig& config) {
   const std::vector<std::string> twice = launcher::said_twice(config, request.user);
   if (twice.empty()) return;
@@ -317,6 +325,7 @@ int run_emit(const Arguments& arguments) {
   }
   warn_of_script(request, config);
   warn_of_overrides(request, config);
+  warn_of_dropout(request.plan.problem, config);
   launcher::write_files(config, line.settings.marked(Table::none, "force"));
 
   tell(config, request.plan, console);

@@ -61,6 +61,9 @@ Offload offloaded(const RankingReport& report) {
     all.activations |= each.activations;
     all.to = std::max(all.to, each.to);
   }
+  if (report.top.empty() && !report.ranking.too_large.empty()) {  // the nearest miss
+    return report.space.legal[report.ranking.too_large.front()].offload;
+  }
   return all;
 }
 

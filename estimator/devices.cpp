@@ -203,23 +203,41 @@ DeviceFacts cpu_facts(std::size_t row) {
           .pcie_lanes = table.number_if_known(row, "pcie_lanes")};
 }
 
-/// What joins devices of one node.
-Link node_link(const DeviceSpec& device, int span) {
-  if (device.kind == DeviceKind::cpu) return link_named("loopback", 0, span);
+bool has_nvlink(const DeviceSpec& device) {
+  return device_facts(device).nvlink.value_or(BytesPerSecond{}).value > 0;
+}
+
+/// Devices of a node that NVLink or its like joins: a bridge between cards, of which there are some
+/// for two and for four, is not a node's switch, and joins none where its groups do not divide it.
+int nvlink_span(const DeviceSpec& device, int per_node) {
+  if (!has_nvlink(device)) return 1;
+  const double most = device_table().number(*accelerator_row(device), "nvlink_span", per_node);
+  const int span = std::min(static_cast<int>(most), per_node);
+  return per_node % span == 0 ? span : 1;
+}
+
+/// Whether it joins some of them, and not all.
+bool is_bridged(const DeviceSpec& device, int per_node) {
+  const int span = nvlink_span(device, per_node);
+  return span > 1 && span < per_node;
+}
+
+Link pcie_of(const DeviceSpec& device, int span) {
   const auto row = accelerator_row(device);
   if (!row) return link_named("pcie", 0, span);
-  const double nvlink = device_table().number(*row, "nvlink_gbs_unidir", 0);
-  if (nvlink > 0) {
-    Link link = link_named("nvlink", 0, span);
-    link.bandwidth = BytesPerSecond{nvlink * 1e9};
-    return link;
-  }
   return pcie_link(device_table().number(*row, "pcie_gen", 0),
                    device_table().number(*row, "pcie_lanes", 16), span);
 }
 
-bool has_nvlink(const DeviceSpec& device) {
-  return device_facts(device).nvlink.value_or(BytesPerSecond{}).value > 0;
+/// What joins devices of one node, innermost first.
+std::vector<Link> node_links(const DeviceSpec& device, int per_node) {
+  if (device.kind == DeviceKind::cpu) return {link_named("loopback", 0, per_node)};
+  const int span = nvlink_span(device, per_node);
+  if (span == 1 && (per_node > 1 || !has_nvlink(device))) return {pcie_of(device, per_node)};
+  Link nvlink = link_named("nvlink", 0, span);
+  nvlink.bandwidth = *device_facts(device).nvlink;
+  if (!is_bridged(device, per_node)) return {nvlink};
+  return {nvlink, pcie_of(device, per_node)};
 }
 
 /// What joins nodes.
@@ -349,7 +367,7 @@ ClusterSpec preset_cluster(const DeviceSpec& device, int devices, int per_node) 
   cluster.device = device;
   cluster.per_node = per_node;
   cluster.nodes = devices / per_node;
-  cluster.links = {node_link(device, per_node)};
+  cluster.links = node_links(device, per_node);
   if (cluster.nodes > 1) cluster.links.push_back(network_link(device, devices));
   const auto row = accelerator_row(device);
   const double generation = row ? device_table().number(*row, "pcie_gen", 0) : 0;
@@ -361,8 +379,12 @@ ClusterSpec preset_cluster(const DeviceSpec& device, int devices, int per_node) 
 }
 
 std::vector<std::string> preset_link_sources(const DeviceSpec& device, int devices, int per_node) {
-  std::vector<std::string> sources{
-      fmt::format("estimator/data/{}.csv", has_nvlink(device) ? "gpus" : "links")};
+  std::vector<std::string> sources{fmt::format(
+      "estimator/data/{}.csv",
+      node_links(device, std::min(per_node, devices)).front().name == "nvlink" ? "gpus" : "links")};
+  if (is_bridged(device, std::min(per_node, devices))) {
+    sources.emplace_back("estimator/data/links.csv");
+  }
   if (devices <= per_node) return sources;
   const ClusterShape* usual = usual_node(device);
   sources.push_back(usual != nullptr

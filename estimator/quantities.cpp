@@ -432,12 +432,13 @@ Quantities QuantityTable::quantify(const Candidate& candidate) {
   q.micro_batches =
       static_cast<double>(std::max<std::int64_t>(1, accumulation(problem, candidate)));
   q.chunks = candidate.vpp;
-  q.tokens = static_cast<double>(candidate.micro_batch * problem.workload.seq);
+  const auto tokens = static_cast<double>(candidate.micro_batch * problem.workload.seq);
+  q.tokens = tokens / candidate.cp;
   q.transport = rows_->traits.transport(problem.cluster.device.kind);
   if (rows_->traits.communicators != nullptr) {
     q.communicators = rows_->traits.communicators(problem, candidate);
   }
-  q.model_flops = rows_->flops_per_token * q.tokens * q.micro_batches;
+  q.model_flops = rows_->flops_per_token * tokens * q.micro_batches;
   q.host = fullest_host(problem, candidate, q.stages);
   return q;
 }

@@ -100,7 +100,7 @@ struct Quantities {
   std::vector<StageQuantities> stages;
   double micro_batches = 1;  ///< per step and rank
   double chunks = 1;         ///< parts of the model that a stage has
-  double tokens = 0;         ///< of one micro-batch, as the kernels have them
+  double tokens = 0;         ///< of one micro-batch, as many as a rank's kernels have
   Bytes host{};              ///< of what the fullest node's ranks keep in its memory
   Transport transport = Transport::gloo;
   double communicators = 1;  ///< that a rank has, if there are several

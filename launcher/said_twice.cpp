@@ -1,5 +1,7 @@
 #include "launcher/said_twice.h"
 
+#include <toml++/toml.h>
+
 #include <algorithm>
 #include <map>
 
@@ -26,6 +28,15 @@ std::map<std::string, int> counted_options(const std::vector<std::string>& words
   return counts;
 }
 
+/// "--training.seq_len" of a TOML file that has that key of that table.
+bool is_in_file(const std::string& option, const LaunchConfig& config) {
+  if (option.find('.') == std::string::npos) return false;
+  return std::any_of(config.files.begin(), config.files.end(), [&](const EmittedFile& file) {
+    if (!file.path.ends_with(".toml")) return false;
+    return static_cast<bool>(toml::parse(file.text).at_path(option.substr(2)));
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> said_twice(const LaunchConfig& config, const UserCommand& user) {
@@ -36,7 +47,8 @@ std::vector<std::string> said_twice(const LaunchConfig& config, const UserComman
     if (option.empty() || std::find(twice.begin(), twice.end(), option) != twice.end()) continue;
     const std::string name = spelled_alike(option);
     const auto found = all.find(name);
-    if (found != all.end() && found->second > own.at(name)) twice.push_back(option);
+    const bool in_command = found != all.end() && found->second > own.at(name);
+    if (in_command || is_in_file(option, config)) twice.push_back(option);
   }
   return twice;
 }

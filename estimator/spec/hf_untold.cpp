@@ -8,7 +8,7 @@ namespace planwright::hf {
 namespace {
 
 /// Each with the value, as JSON, at which it changes nothing; null and absent never do.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kUnsized{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kUnsized{{
     {"attention_multiplier", ""},
     {"attn_output_multiplier", ""},
     {"attn_temperature_tuning", "false"},
@@ -24,6 +24,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kUnsized
     {"residual_multiplier", "1.0"},
     {"rope_local_base_freq", ""},
     {"rope_ratio", "1.0"},
+    {"router_jitter_noise", "0.0"},
     {"scale_attn_by_inverse_layer_idx", "false"},
     {"scale_attn_weights", "true"},
     {"swiglu_limit", ""},

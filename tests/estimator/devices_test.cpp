@@ -207,6 +207,26 @@ TEST(PresetCluster, WithoutNvlinkGoesOverPcie) {
   EXPECT_EQ(cluster.links[0].bandwidth, BytesPerSecond{24e9});
 }
 
+/// NVIDIA's data sheets: NVLink bridges of A100 and H100 PCIe join two cards.
+TEST(PresetCluster, ABridgeJoinsTwoCardsAndPcieTheRest) {
+  const ClusterSpec cluster = preset_cluster(find("A100-PCIE-80GB"), 16, 8);
+  ASSERT_EQ(cluster.links.size(), 3u);
+  EXPECT_EQ(cluster.links[0].name, "nvlink");
+  EXPECT_EQ(cluster.links[0].span, 2);
+  EXPECT_EQ(cluster.links[1].name, "pcie");
+  EXPECT_EQ(cluster.links[1].bandwidth, BytesPerSecond{24e9});
+  EXPECT_EQ(cluster.links[1].span, 8);
+  EXPECT_EQ(preset_link_sources(find("A100-PCIE-80GB"), 16, 8).size(), 3u);
+  const ClusterSpec pair = preset_cluster(find("A100-PCIE-80GB"), 2, 8);
+  ASSERT_EQ(pair.links.size(), 1u);
+  EXPECT_EQ(pair.links[0].name, "nvlink");
+  const ClusterSpec three = preset_cluster(find("RTX-3090"), 3, 3);
+  ASSERT_EQ(three.links.size(), 1u);
+  EXPECT_EQ(three.links[0].name, "pcie");
+  EXPECT_EQ(preset_link_sources(find("RTX-3090"), 3, 3),
+            std::vector<std::string>{"estimator/data/links.csv"});
+}
+
 TEST(PresetCluster, OfCpusTalksOverTheLoopback) {
   DeviceSpec cpu;
   cpu.name = "cpu";

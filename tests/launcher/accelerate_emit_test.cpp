@@ -98,17 +98,20 @@ TEST(AccelerateEmit, GathersAheadWhereTheEstimateDoes) {
 TEST(AccelerateEmit, ShardsByDeepspeedByItsKnob) {
   auto asked = request();
   asked.plan.candidate.knobs = {{"engine", "deepspeed"}};
-  asked.plan.candidate.zero = 1;
+  asked.plan.candidate.zero = 3;
   asked.plan.candidate.offload = {.optimizer = true, .to = OffloadTo::nvme};
   const auto config = emit(asked);
   const YAML::Node block = yaml(config)["deepspeed_config"];
   EXPECT_EQ(yaml(config)["distributed_type"].as<std::string>(), "DEEPSPEED");
-  EXPECT_EQ(block["zero_stage"].as<int>(), 1);
+  EXPECT_EQ(block["zero_stage"].as<int>(), 3);
   EXPECT_EQ(block["gradient_accumulation_steps"].as<int>(), 8);
   EXPECT_EQ(block["offload_optimizer_device"].as<std::string>(), "nvme");
   EXPECT_EQ(block["offload_param_device"].as<std::string>(), "none");
-  EXPECT_FALSE(block["zero3_init_flag"].as<bool>());
+  EXPECT_TRUE(block["zero3_init_flag"].as<bool>());
   EXPECT_TRUE(warns(config, "/local_nvme"));
+  asked.plan.candidate.zero = 1;
+  EXPECT_NE(testing::refusal(emit, asked).find("use --zero 3, or --offload-to cpu"),
+            std::string::npos);
 }
 
 TEST(AccelerateEmit, MapsModelRanksAndReplicas) {

@@ -68,6 +68,20 @@ TEST(DeepspeedEmit, OffloadsWhatThePlanSays) {
   EXPECT_TRUE(warns(emit(asked), "/local_nvme"));
 }
 
+/// A rank's part of the embedding, 128256 x 4096, is what one of 8 ranks has of it, or all:
+/// reported as "More elements ... than buffer size 100,000,000", deepspeedai/DeepSpeed#3506.
+TEST(DeepspeedEmit, HasBuffersForTheLargestWeightOnADisk) {
+  auto asked = request();
+  asked.plan.candidate.offload = {.optimizer = true, .params = true, .to = OffloadTo::nvme};
+  const auto buffer = [&] {
+    const Json zero = json_of(emit(asked), "ds_config.json").at("zero_optimization");
+    return zero.at("offload_param").value("buffer_size", 0);
+  };
+  EXPECT_EQ(buffer(), 0) << "65.7e6 elements each: the usual buffer has room";
+  asked.plan.candidate.dp = asked.plan.problem.cluster.per_node = 1;
+  EXPECT_EQ(buffer(), 128256 * 4096);
+}
+
 TEST(DeepspeedEmit, TakesItsKnobs) {
   auto asked = request();
   asked.plan.candidate.knobs = {{"reduce_bucket_size", "50000000"}, {"overlap_comm", "off"}};

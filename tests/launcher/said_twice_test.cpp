@@ -23,5 +23,13 @@ TEST(SaidTwice, AreOptionsOfThePlanAmongTheUsersOwn) {
   EXPECT_EQ(twice(plan, {"--lr=1", "--lr=2", "tp", "--"}), Words{}) << "twice, but both their own";
 }
 
+TEST(SaidTwice, AreOptionsOfAFilesTables) {
+  LaunchConfig config;
+  config.files = {{"out/train.toml", "[training]\nseq_len = 4096\n"}};
+  UserCommand user;
+  user.words = {"--training.seq_len", "8", "--training.steps=2", "--metrics.log_freq", "1"};
+  EXPECT_EQ(said_twice(config, user), Words{"--training.seq_len"});
+}
+
 }  // namespace
 }  // namespace planwright::launcher

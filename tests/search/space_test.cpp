@@ -157,6 +157,23 @@ TEST(Space, FreeDegreesGoIntoTheDevicesAndTheModel) {
   EXPECT_TRUE(split);
 }
 
+/// One data rank has every stage alike, but for what can be offloaded in it.
+TEST(Space, ALonelyRankHasTheStagesThatItOffloadsIn) {
+  TargetTraits traits = fake_traits();
+  traits.axes.recompute = {Recompute{}};
+  traits.axes.offload = {Offload{}, {.optimizer = true}};
+  Problem one = fake_problem(tiny_llama(), 1, Precision::bf16);
+  one.cluster.device.kind = DeviceKind::cuda;
+  SpaceRequest request;
+  request.micro_batch = {8};
+  const Space space = enumerate(one, traits, request);
+  std::vector<std::string> found;
+  for (const Candidate& each : space.legal) {
+    found.push_back(fmt::format("{} {}", each.zero, offload_text(each.offload)));
+  }
+  EXPECT_EQ(found, (std::vector<std::string>{"0 none", "0 optimizer", "1 optimizer"}));
+}
+
 TEST(Space, FreeMicroBatchesAreAllTheDivisors) {
   Problem problem = four_devices();
   problem.workload.global_batch = 144;

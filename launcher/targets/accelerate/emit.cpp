@@ -8,6 +8,7 @@
 #include "launcher/document.h"
 #include "launcher/quote.h"
 #include "launcher/targets/accelerate/rules.h"
+#include "launcher/targets/deepspeed/config.h"
 #include "launcher/targets/shared/dimensions.h"
 #include "launcher/targets/shared/fsdp1.h"
 #include "launcher/targets/shared/launch.h"
@@ -181,7 +182,15 @@ void add_model_warnings(LaunchConfig& config, const EmitRequest& request) {
   for (std::string& each : loading_warnings(problem, c, sharder_of(c))) {
     config.warnings.push_back(std::move(each));
   }
+  warn_of_format(config, problem);
   warn_of_nvme(config, c);
+  const std::int64_t part = deepspeed::largest_part(problem.model, c);
+  if (c.offload.params && c.offload.to == OffloadTo::nvme && part > deepspeed::kUsualBuffer) {
+    config.warnings.push_back(fmt::format(
+        "a rank's part of the largest weight has {} elements, and DeepSpeed's buffers {}: give "
+        "Accelerate a deepspeed_config_file with buffer_size in offload_param",
+        part, deepspeed::kUsualBuffer));
+  }
 }
 
 }  // namespace

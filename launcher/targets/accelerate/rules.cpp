@@ -91,6 +91,7 @@ std::vector<Rule> offload_rules() {
        },
        "offload of weights needs sharded ones, and zero is {zero}",
        "use --zero 3, or --offload without params", kPlugins},
+      disk_needs_zero_three(kPlugins),
       no_activation_offload("an Accelerate YAML has no offload of activations", kPlugins),
   };
 }

@@ -1,5 +1,6 @@
 #include "launcher/targets/deepspeed/config.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "launcher/targets/deepspeed/rules.h"
@@ -52,7 +53,16 @@ Json activation_checkpointing(const Candidate& candidate) {
 
 }  // namespace
 
-Json zero_optimization(const Candidate& candidate) {
+std::int64_t largest_part(const ModelSpec& model, const Candidate& candidate) {
+  std::int64_t largest = 0;
+  for (const ParameterTensor& each : parameter_tensors(model)) {
+    largest = std::max(largest, each.numel());
+  }
+  const std::int64_t ranks = candidate.data_ranks();
+  return (largest + ranks - 1) / ranks;
+}
+
+Json zero_optimization(const Problem& problem, const Candidate& candidate) {
   const std::int64_t bucket = reduce_bucket_elements(candidate);
   Json zero{{"stage", candidate.zero},
             {"overlap_comm", overlaps(candidate)},
@@ -70,7 +80,12 @@ Json zero_optimization(const Candidate& candidate) {
     zero["stage3_gather_16bit_weights_on_model_save"] = true;
   }
   if (candidate.offload.optimizer) zero["offload_optimizer"] = offload_block(candidate.offload);
-  if (candidate.offload.params) zero["offload_param"] = offload_block(candidate.offload);
+  if (candidate.offload.params) {
+    zero["offload_param"] = offload_block(candidate.offload);
+    const std::int64_t part = largest_part(problem.model, candidate);
+    const bool swaps = candidate.offload.to == OffloadTo::nvme;
+    if (swaps && part > kUsualBuffer) zero["offload_param"]["buffer_size"] = part;
+  }
   return zero;
 }
 
@@ -85,7 +100,7 @@ Json configuration(const Problem& problem, const Candidate& candidate, bool prob
   json["steps_per_print"] = probe ? 1 : 10;
   json["wall_clock_breakdown"] = probe;
   add_precision(json, problem, candidate);
-  json["zero_optimization"] = zero_optimization(candidate);
+  json["zero_optimization"] = zero_optimization(problem, candidate);
   add_optimizer(json, problem);
   if (candidate.tp > 1) json["tensor_parallel"] = {{"autotp_size", candidate.tp}};
   if (candidate.recompute.kind == RecomputeKind::full) {

@@ -7,7 +7,15 @@ namespace planwright::targets::deepspeed {
 
 /// The block `zero_optimization` of a plan. Everything that DeepSpeed's versions default
 /// differently is there.
-Json zero_optimization(const Candidate& candidate);
+Json zero_optimization(const Problem& problem, const Candidate& candidate);
+
+/// Elements that DeepSpeed's buffers for weights on a disk have room for if nobody says, each of
+/// one rank's part of a weight. Source: deepspeedai/DeepSpeed
+/// deepspeed/runtime/zero/offload_config.py
+/// @ 0.19.8.
+constexpr std::int64_t kUsualBuffer = 100'000'000;
+/// Those of the largest weight's part.
+std::int64_t largest_part(const ModelSpec& model, const Candidate& candidate);
 
 /// A whole configuration as deepspeed.initialize reads it.
 Json configuration(const Problem& problem, const Candidate& candidate, bool probe);

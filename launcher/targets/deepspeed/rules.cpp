@@ -28,6 +28,7 @@ std::vector<Rule> offload_rules() {
        [](const Problem&, const Candidate& c) { return c.offload.params && c.zero != 3; },
        "offload of weights needs sharded ones, and zero is {zero}",
        "use --zero 3, or --offload without params", kZeroConfig},
+      disk_needs_zero_three(kZeroConfig),
       offloads_inputs_only("DeepSpeed", kCheckpointing),
       {"offloaded_optimizer_has_cpu_kernel",
        [](const Problem& p, const Candidate& c) {

@@ -77,7 +77,7 @@ Json deepspeed_config(const Problem& problem, const Candidate& c) {
             {"gradient_clipping", "auto"},
             {"bf16", {{"enabled", "auto"}}},
             {"fp16", {{"enabled", "auto"}}},
-            {"zero_optimization", deepspeed::zero_optimization(c)}};
+            {"zero_optimization", deepspeed::zero_optimization(problem, c)}};
   if (problem.workload.optimizer == OptimizerKind::adamw) {
     Json params;
     for (const char* each : {"lr", "betas", "eps", "weight_decay"}) params[each] = "auto";
@@ -165,13 +165,8 @@ void add_warnings(LaunchConfig& config, const EmitRequest& request) {
   }
   if (c.zero == 0) {
     config.warnings.push_back(load_warning(problem, Sharder::none));
-    if (const auto& format = problem.workload.serving.weights) {
-      config.warnings.push_back(
-          fmt::format("and so is their format {}: from_pretrained(quantization_config="
-                      "BitsAndBytesConfig(...))",
-                      format->name));
-    }
   }
+  warn_of_format(config, problem);
   if (uses_unsloth(c)) {
     config.warnings.emplace_back("Unsloth's kernels are your script's to put in");
   }

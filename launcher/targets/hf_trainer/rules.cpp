@@ -71,6 +71,7 @@ std::vector<Rule> offload_rules() {
        },
        "DeepSpeed offloads sharded states of AdamW: zero {zero}, optimizer {optimizer}",
        "use --zero 1, 2 or 3 with --optimizer adamw, or --offload none", kZeroConfig},
+      disk_needs_zero_three(kZeroConfig),
   };
 }
 

@@ -101,6 +101,15 @@ Rule stages_hold_the_model(const std::string& source) {
           "use stages whose blocks add up", source};
 }
 
+Rule disk_needs_zero_three(const std::string& source) {
+  return {"disk_needs_zero_three",
+          [](const Problem&, const Candidate& c) {
+            return c.offload.to == OffloadTo::nvme && c.offload != Offload{} && c.zero != 3;
+          },
+          "DeepSpeed swaps to a disk what ZeRO 3 shards, and zero is {zero}",
+          "use --zero 3, or --offload-to cpu", source};
+}
+
 Rule no_adapters(const std::string& source) {
   return {"no_adapters",
           [](const Problem& p, const Candidate&) {

@@ -20,6 +20,8 @@ Rule equal_stages(const std::string& source);  ///< per-stage plans
 /// Stages differ in their blocks only, and virtual ones not at all.
 Rule stages_alike(const std::string& source);
 Rule stages_hold_the_model(const std::string& source);
+/// Of DeepSpeed's swapping: states and weights go to a disk part by part, as stage 3 has them.
+Rule disk_needs_zero_three(const std::string& source);
 Rule no_adapters(const std::string& source);
 /// tp gives each rank as many heads; the second has as many key/value heads, too.
 Rule tp_divides_heads(const std::string& source);

@@ -58,4 +58,16 @@ std::vector<std::string> loading_warnings(const Problem& problem, const Candidat
                       who, torch_name(type), gib(needed), room)};
 }
 
+/// bitsandbytes packs what is loaded; of other formats the checkpoint is packed. Source:
+/// huggingface/transformers src/transformers/quantizers/auto.py @ v5.23.0.
+void warn_of_format(launcher::LaunchConfig& config, const Problem& problem) {
+  const auto& format = problem.workload.serving.weights;
+  if (!format) return;
+  const bool packed_as_loaded = format->name.starts_with("nf4") || format->name == "int8";
+  config.warnings.push_back(fmt::format(
+      "the weights' format {} is your script's to load: from_pretrained({})", format->name,
+      packed_as_loaded ? "quantization_config=BitsAndBytesConfig(...)"
+                       : "of a checkpoint that has it"));
+}
+
 }  // namespace planwright::targets
