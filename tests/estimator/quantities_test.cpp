@@ -265,8 +265,8 @@ TEST(QuantityTable, RefusesWhatItsScriptsDoNotExpress) {
   }
 }
 
-/// Under a reentrant checkpoint a block is a forward again; torch's other one leaves its last product
-/// out.
+/// Under a reentrant checkpoint a block is a forward again; torch's other one leaves its last
+/// product out.
 TEST(QuantityTable, BlocksAreMadeAgainToTheirEndUnderAReentrantCheckpoint) {
   TargetTraits traits = fake_traits();
   const Problem problem = fake_problem(tiny_llama(), 2, Precision::bf16);
