@@ -135,7 +135,7 @@ ModelSpec read_family(const HfReader& config) {
   ModelSpec model = family.build(config);
   model.family = family.model_type;
   if (const auto scaling = hf::rope_scaling(config)) model.rope_scaling = scaling;
-  model.init_std = config.number("initializer_range", model.init_std);
+  model.init_std = hf::init_std(config, model.init_std);
   model.dropout = hf::dropout(config);
   if (const std::string keys = hf::unsized(config); !keys.empty()) model.unsized = keys;
   return model;

@@ -74,6 +74,8 @@ ModelSpec rotary_gated(const HfReader& config, const RotaryUsual& usual = {});
 std::optional<RopeScaling> rope_scaling(const HfReader& config);
 /// ModelSpec's `unsized`: keys that are there with another value than the one that does nothing.
 std::string unsized(const HfReader& config);
+/// ModelSpec's `init_std`, `usual` where nothing is said.
+double init_std(const HfReader& config, double usual);
 /// ModelSpec's `dropout`.
 std::string dropout(const HfReader& config);
 

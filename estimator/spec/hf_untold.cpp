@@ -59,14 +59,29 @@ std::string text_in(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// transformers 5 moved rope_scaling into rope_parameters, which Gemma 3's have one of for each
-/// kind of attention.
+constexpr const char* kOfWholeAttention = "full_attention";
+
+/// transformers 5 moved rope_scaling into rope_parameters.
+const char* scaling_key(const HfReader& config) {
+  return config.find("rope_scaling") != nullptr ? "rope_scaling" : "rope_parameters";
+}
+
+/// Of which Gemma 3's have one for each kind of attention.
 const Json* scaling_object(const HfReader& config) {
-  const Json* found = config.find("rope_scaling");
-  if (found == nullptr) found = config.find("rope_parameters");
+  const Json* found = config.find(scaling_key(config));
   if (found == nullptr || !found->is_object()) return nullptr;
-  const auto whole = found->find("full_attention");
+  const auto whole = found->find(kOfWholeAttention);
   return whole != found->end() && whole->is_object() ? &*whole : found;
+}
+
+/// Of the same object, or of the configuration itself; 0 if neither says.
+std::int64_t original_positions(const HfReader& config) {
+  const char* const key = "original_max_position_embeddings";
+  const std::int64_t usual = config.count_or(key, 0);
+  const HfReader scaling = config.inner(scaling_key(config));
+  const Json* const whole = scaling.find(kOfWholeAttention);
+  if (whole == nullptr || !whole->is_object()) return scaling.count_or(key, usual);
+  return scaling.inner(kOfWholeAttention).count_or(key, usual);
 }
 
 /// "mrope" gives text the positions that "default" does.
@@ -83,10 +98,8 @@ std::optional<RopeScaling> rope_scaling(const HfReader& config) {
   scaling.type = text_in(*json, "rope_type");
   if (scaling.type.empty()) scaling.type = text_in(*json, "type");
   if (!stretches(scaling.type)) return std::nullopt;
-  const char* const original = "original_max_position_embeddings";
-  const auto usual = static_cast<double>(config.count_or(original, 0));
   scaling.factor = number_in(*json, "factor", scaling.factor);
-  scaling.original_positions = static_cast<std::int64_t>(number_in(*json, original, usual));
+  scaling.original_positions = original_positions(config);
   scaling.low_freq_factor = number_in(*json, "low_freq_factor", scaling.low_freq_factor);
   scaling.high_freq_factor = number_in(*json, "high_freq_factor", scaling.high_freq_factor);
   scaling.beta_fast = number_in(*json, "beta_fast", scaling.beta_fast);
@@ -94,6 +107,10 @@ std::optional<RopeScaling> rope_scaling(const HfReader& config) {
   scaling.mscale = number_in(*json, "mscale", scaling.mscale);
   scaling.mscale_all_dim = number_in(*json, "mscale_all_dim", scaling.mscale_all_dim);
   return scaling;
+}
+
+double init_std(const HfReader& config, double usual) {
+  return number_in(config.json(), "initializer_range", usual);
 }
 
 std::string unsized(const HfReader& config) {

@@ -88,6 +88,10 @@ const RefusedCase kRefused[] = {
      "num_experts_per_tok"},
     {"qwen3-30b-a3b", R"({"use_sliding_window":true})", "use_sliding_window", "must be false",
      "false"},
+    {"llama-3.1-8b",
+     R"({"rope_scaling":{"rope_type":"llama3","factor":8.0,)"
+     R"("original_max_position_embeddings":8.7e245}})",
+     "rope_scaling.original_max_position_embeddings", "beyond any number", ""},
     {"deepseek-v3", R"({"kv_lora_rank":0})", "kv_lora_rank", "at least 1", "1"},
     {"deepseek-v3", R"({"v_head_dim":"absent"})", "v_head_dim", "is missing", ""},
     {"dbrx", R"({"ffn_config":{"moe_num_expert":16}})", "ffn_config.moe_num_expert",
