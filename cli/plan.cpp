@@ -51,18 +51,20 @@ void tell_of_many(const search::Space& space, const Console& console) {
       space.legal.size()));
 }
 
-/// All that any of the plans that are told moves away.
+/// All that any of the plans that are told moves away; where there is none, the nearest miss.
 Offload offloaded(const RankingReport& report) {
+  const search::Ranking& ranking = report.ranking;
+  if (report.top.empty()) {
+    return ranking.too_large.empty() ? Offload{}
+                                     : report.space.legal[ranking.too_large.front()].offload;
+  }
   Offload all;
   for (std::size_t i = 0; i < report.top.size(); ++i) {
-    const Offload& each = report.space.legal[report.ranking.fits[i]].offload;
+    const Offload& each = report.space.legal[ranking.fits[i]].offload;
     all.optimizer |= each.optimizer;
     all.params |= each.params;
     all.activations |= each.activations;
     all.to = std::max(all.to, each.to);
-  }
-  if (report.top.empty() && !report.ranking.too_large.empty()) {  // the nearest miss
-    return report.space.legal[report.ranking.too_large.front()].offload;
   }
   return all;
 }

@@ -11,7 +11,7 @@ namespace planwright::cli {
 
 std::vector<std::string> assumptions(const ProblemInput& input, const Offload& offload) {
   std::vector<std::string> all = input.assumed;
-  if (offload_text(offload) == "none") return all;
+  if (offload == Offload{}) return all;
   const auto& memory = input.problem.cluster.host_memory;
   if (!memory) {
     all.emplace_back("hosts have the memory that a plan needs; --cluster says what they have");

@@ -288,10 +288,10 @@ ProbeScope read_scope(const Settings& settings) {
   ProbeScope scope;
   if (const Setting* mode = settings.find(Table::budget, "mode")) {
     const std::vector<std::string> here{"full", "shadow"};  // truncated comes with a later version
-    if (!from_word<ScopeKind>(mode->text) || mode->text == word(ScopeKind::truncated)) {
+    if (std::find(here.begin(), here.end(), mode->text) == here.end()) {
       refuse(*mode, "must be one of " + join_words(here), nearest_word(mode->text, here));
     }
-    scope.kind = *from_word<ScopeKind>(mode->text);
+    scope.kind = parse_setting_word<ScopeKind>(*mode);
   }
   if (const Setting* steps = settings.find(Table::budget, "steps")) {
     scope.steps = parse_count(*steps, 1);

@@ -216,12 +216,6 @@ int nvlink_span(const DeviceSpec& device, int per_node) {
   return per_node % span == 0 ? span : 1;
 }
 
-/// Whether it joins some of them, and not all.
-bool is_bridged(const DeviceSpec& device, int per_node) {
-  const int span = nvlink_span(device, per_node);
-  return span > 1 && span < per_node;
-}
-
 Link pcie_of(const DeviceSpec& device, int span) {
   const auto row = accelerator_row(device);
   if (!row) return link_named("pcie", 0, span);
@@ -232,12 +226,14 @@ Link pcie_of(const DeviceSpec& device, int span) {
 /// What joins devices of one node, innermost first.
 std::vector<Link> node_links(const DeviceSpec& device, int per_node) {
   if (device.kind == DeviceKind::cpu) return {link_named("loopback", 0, per_node)};
+  std::vector<Link> links;
   const int span = nvlink_span(device, per_node);
-  if (span == 1 && (per_node > 1 || !has_nvlink(device))) return {pcie_of(device, per_node)};
-  Link nvlink = link_named("nvlink", 0, span);
-  nvlink.bandwidth = *device_facts(device).nvlink;
-  if (!is_bridged(device, per_node)) return {nvlink};
-  return {nvlink, pcie_of(device, per_node)};
+  if (has_nvlink(device) && (span > 1 || per_node == 1)) {
+    links.push_back(link_named("nvlink", 0, span));
+    links.back().bandwidth = *device_facts(device).nvlink;
+  }
+  if (links.empty() || span < per_node) links.push_back(pcie_of(device, per_node));
+  return links;
 }
 
 /// What joins nodes.
@@ -379,11 +375,10 @@ ClusterSpec preset_cluster(const DeviceSpec& device, int devices, int per_node) 
 }
 
 std::vector<std::string> preset_link_sources(const DeviceSpec& device, int devices, int per_node) {
-  std::vector<std::string> sources{fmt::format(
-      "estimator/data/{}.csv",
-      node_links(device, std::min(per_node, devices)).front().name == "nvlink" ? "gpus" : "links")};
-  if (is_bridged(device, std::min(per_node, devices))) {
-    sources.emplace_back("estimator/data/links.csv");
+  std::vector<std::string> sources;
+  for (const Link& link : node_links(device, std::min(per_node, devices))) {
+    sources.push_back(
+        fmt::format("estimator/data/{}.csv", link.name == "nvlink" ? "gpus" : "links"));
   }
   if (devices <= per_node) return sources;
   const ClusterShape* usual = usual_node(device);

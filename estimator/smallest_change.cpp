@@ -33,7 +33,7 @@ std::vector<int> micro_batches(const Problem& problem, const Candidate& candidat
 std::vector<int> expert_ranks(const Problem& problem, const Candidate& candidate) {
   std::vector<int> ranks{candidate.ep};
   if (!problem.model.has_experts()) return ranks;
-  const int most = candidate.tp * candidate.data_ranks() / candidate.etp;
+  const int most = candidate.ep * candidate.expert_data_ranks();
   for (int more = candidate.ep + 1; more <= most; ++more) {
     if (most % more == 0) ranks.push_back(more);
   }

@@ -72,10 +72,10 @@ StepShape step_shape(const Problem& problem, const TargetTraits& traits,
                      const Candidate& candidate);
 
 /// Whether a block that is made again is run to its end, as under a reentrant checkpoint; torch's
-/// other one stops with the last tensor that backward needs. Sources:
-/// megatron/core/tensor_parallel/ random.py, CheckpointFunction @ core_v0.14.0;
-/// deepspeed/runtime/activation_checkpointing/ checkpointing.py @ v0.5.10;
-/// torch/utils/checkpoint.py, CheckpointFunction and set_checkpoint_early_stop @ 2.11.
+/// other one stops with the last tensor that backward needs. Sources: Megatron-LM
+/// core/tensor_parallel/random.py, CheckpointFunction @ core_v0.14.0; DeepSpeed
+/// runtime/activation_checkpointing/checkpointing.py @ v0.5.10; torch/utils/checkpoint.py,
+/// CheckpointFunction and set_checkpoint_early_stop @ 2.11.
 bool makes_output_again(const StepShape& shape);
 
 /// A stage's input or its gradient: [tokens, hidden], a rank's share with sequence parallelism.

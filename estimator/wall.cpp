@@ -138,7 +138,7 @@ const std::vector<Technique>& techniques() {
       {"expert parallelism",
        {parameters, gradients, optimizer},
        [](const Problem& p, const Candidate& c) {
-         return trains(p) && p.model.has_experts() && c.ep < c.tp * c.data_ranks() / c.etp;
+         return trains(p) && p.model.has_experts() && c.expert_data_ranks() > 1;
        },
        [](const SupportedAxes& axes) { return above_one(axes.ep); }},
       {"context parallelism",

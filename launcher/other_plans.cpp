@@ -50,16 +50,11 @@ std::vector<Candidate> with_uneven_stages(const Candidate& candidate, std::int64
   return {uneven};
 }
 
-std::vector<Candidate> with_each_kernel(const Candidate& candidate, const SupportedAxes& axes) {
-  std::vector<Candidate> all;
-  for (const LossKernel loss : axes.loss) {
-    all.push_back(candidate);
-    all.back().loss = loss;
-  }
-  for (const AttentionKernel attention : axes.attention) {
-    all.push_back(candidate);
-    all.back().attention = attention;
-  }
+template <class Value>
+std::vector<Candidate> with_each(const Candidate& candidate, Value Candidate::*axis,
+                                 const std::vector<Value>& values) {
+  std::vector<Candidate> all(values.size(), candidate);
+  for (std::size_t i = 0; i < values.size(); ++i) all[i].*axis = values[i];
   return all;
 }
 
@@ -67,13 +62,11 @@ std::vector<Candidate> with_each_kernel(const Candidate& candidate, const Suppor
 std::vector<Candidate> neighbours(const Candidate& candidate, const SupportedAxes& axes,
                                   std::int64_t blocks) {
   std::vector<Candidate> all{candidate};
-  for (const Recompute& each : axes.recompute) {
-    all.push_back(candidate);
-    all.back().recompute = each;
-  }
-  for (const auto& more :
-       {with_each_offload(candidate), with_each_rank_layout(candidate),
-        with_uneven_stages(candidate, blocks), with_each_kernel(candidate, axes)}) {
+  for (const auto& more : {with_each_offload(candidate), with_each_rank_layout(candidate),
+                           with_uneven_stages(candidate, blocks),
+                           with_each(candidate, &Candidate::recompute, axes.recompute),
+                           with_each(candidate, &Candidate::loss, axes.loss),
+                           with_each(candidate, &Candidate::attention, axes.attention)}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -66,10 +66,6 @@ std::vector<int> free_dp(const Problem& problem, const Candidate& candidate) {
   return {std::max(1, problem.cluster.devices() / candidate.tp / candidate.pp / candidate.cp)};
 }
 
-std::vector<int> zero_stages(const SupportedAxes& axes, const std::vector<int>& asked) {
-  return canonical(asked.empty() ? axes.zero : asked);
-}
-
 /// ZeRO shards over the data ranks: with one of them every stage is the same, but for what can be
 /// offloaded in it.
 bool is_lower_stage_alike(const Candidate& candidate, int lowest) {
@@ -144,7 +140,7 @@ Candidates expand_layout(const Problem& problem, const SupportedAxes& axes,
   all = expand(all, &Candidate::dp, [&](const Candidate& candidate) {
     return request.dp.empty() ? free_dp(problem, candidate) : canonical(request.dp);
   });
-  all = expand(all, &Candidate::zero, request.zero, zero_stages(axes, request.zero));
+  all = expand(all, &Candidate::zero, request.zero, axes.zero);
   all = expand(all, &Candidate::hsdp, [&](const Candidate& candidate) {
     return canonical(request.hsdp.empty() ? free_hsdp(axes, candidate) : request.hsdp);
   });
@@ -197,7 +193,7 @@ Candidates expand_techniques(Candidates all, const Problem& problem, const Suppo
   });
   all = expand(all, &Candidate::recompute, request.recompute, axes.recompute);
   all = expand(all, &Candidate::offload, request.offload, free_offload(problem, axes));
-  const int lowest = zero_stages(axes, request.zero).front();
+  const int lowest = canonical(request.zero.empty() ? axes.zero : request.zero).front();
   std::erase_if(all, [&](const Candidate& c) { return is_lower_stage_alike(c, lowest); });
   all = expand(all, &Candidate::attention, [&](const Candidate& candidate) {
     return canonical(request.attention.empty() ? free_attention(problem, axes, rules, candidate)

@@ -184,12 +184,11 @@ void add_model_warnings(LaunchConfig& config, const EmitRequest& request) {
   }
   warn_of_format(config, problem);
   warn_of_nvme(config, c);
-  const std::int64_t part = deepspeed::largest_part(problem.model, c);
-  if (c.offload.params && c.offload.to == OffloadTo::nvme && part > deepspeed::kUsualBuffer) {
+  if (const auto buffer = deepspeed::larger_buffer(problem.model, c)) {
     config.warnings.push_back(fmt::format(
         "a rank's part of the largest weight has {} elements, and DeepSpeed's buffers {}: give "
         "Accelerate a deepspeed_config_file with buffer_size in offload_param",
-        part, deepspeed::kUsualBuffer));
+        *buffer, deepspeed::kUsualBuffer));
   }
 }
 

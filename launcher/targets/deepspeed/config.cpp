@@ -53,13 +53,15 @@ Json activation_checkpointing(const Candidate& candidate) {
 
 }  // namespace
 
-std::int64_t largest_part(const ModelSpec& model, const Candidate& candidate) {
+std::optional<std::int64_t> larger_buffer(const ModelSpec& model, const Candidate& candidate) {
+  if (!candidate.offload.params || candidate.offload.to != OffloadTo::nvme) return std::nullopt;
   std::int64_t largest = 0;
   for (const ParameterTensor& each : parameter_tensors(model)) {
     largest = std::max(largest, each.numel());
   }
   const std::int64_t ranks = candidate.data_ranks();
-  return (largest + ranks - 1) / ranks;
+  const std::int64_t part = (largest + ranks - 1) / ranks;
+  return part > kUsualBuffer ? std::optional(part) : std::nullopt;
 }
 
 Json zero_optimization(const Problem& problem, const Candidate& candidate) {
@@ -80,11 +82,9 @@ Json zero_optimization(const Problem& problem, const Candidate& candidate) {
     zero["stage3_gather_16bit_weights_on_model_save"] = true;
   }
   if (candidate.offload.optimizer) zero["offload_optimizer"] = offload_block(candidate.offload);
-  if (candidate.offload.params) {
-    zero["offload_param"] = offload_block(candidate.offload);
-    const std::int64_t part = largest_part(problem.model, candidate);
-    const bool swaps = candidate.offload.to == OffloadTo::nvme;
-    if (swaps && part > kUsualBuffer) zero["offload_param"]["buffer_size"] = part;
+  if (candidate.offload.params) zero["offload_param"] = offload_block(candidate.offload);
+  if (const auto buffer = larger_buffer(problem.model, candidate)) {
+    zero["offload_param"]["buffer_size"] = *buffer;
   }
   return zero;
 }

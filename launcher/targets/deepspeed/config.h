@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "estimator/spec/json.h"
 #include "estimator/spec/target_traits.h"
 
@@ -9,13 +12,11 @@ namespace planwright::targets::deepspeed {
 /// differently is there.
 Json zero_optimization(const Problem& problem, const Candidate& candidate);
 
-/// Elements that DeepSpeed's buffers for weights on a disk have room for if nobody says, each of
-/// one rank's part of a weight. Source: deepspeedai/DeepSpeed
-/// deepspeed/runtime/zero/offload_config.py
-/// @ 0.19.8.
+/// Elements that its buffers for weights on a disk have room for if nobody says. Source:
+/// deepspeedai/DeepSpeed deepspeed/runtime/zero/offload_config.py @ 0.19.8.
 constexpr std::int64_t kUsualBuffer = 100'000'000;
-/// Those of the largest weight's part.
-std::int64_t largest_part(const ModelSpec& model, const Candidate& candidate);
+/// Those of one rank's part of the largest weight, where weights go to a disk and they are more.
+std::optional<std::int64_t> larger_buffer(const ModelSpec& model, const Candidate& candidate);
 
 /// A whole configuration as deepspeed.initialize reads it.
 Json configuration(const Problem& problem, const Candidate& candidate, bool probe);
